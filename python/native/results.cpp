@@ -9,9 +9,9 @@
 #include "report/names.h"
 #include "report/table.h"
 #include "store/evaluation_file.h"
-#include "store/measure.h"
 #include "store/open_run.h"
 #include "store/pack.h"
+#include "store/result_parts.h"
 #include "store/run_check.h"
 #include "store/run_store.h"
 
@@ -76,7 +76,7 @@ py::dict load_weights(const std::string& folder) {
   std::optional<Safetensors> file;
   {
     const Unlocked here;
-    const RunIdentity identity = check_identity(folder);
+    const StoredConfig identity = check_identity(folder);
     file = open_weights(folder, identity.run_id, open_result(folder));
   }
   py::dict out;

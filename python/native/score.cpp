@@ -3,7 +3,7 @@
 #include "base/parallel.h"
 #include "native/frame_batch.h"
 #include "native/json.h"
-#include "store/measure.h"
+#include "store/result_parts.h"
 
 namespace sb::python {
 namespace {

@@ -5,7 +5,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import _native
 from ._checks import mapping, path, shown
@@ -58,6 +58,8 @@ class Config:
     Traceback (most recent call last):
     ValueError: [task] unknown key 'gapmax', did you mean gap_max?, task.gapmax=50
     """
+
+    _make_task: ClassVar[Callable[[Config], Task]]  # set by task.py, which imports this module
 
     def __init__(self, settings: Mapping[str, Setting] | None = None) -> None:
         self._native = _native.Config(items({} if settings is None else mapping("config", "settings", settings)), "Config")
@@ -126,9 +128,7 @@ class Config:
     def task(self) -> Task:
         """The task of ``[grammar]`` and ``[task]``."""
         if self._task is None:
-            from .task import Task
-
-            self._task = Task.from_config(self)
+            self._task = Config._make_task(self)
         return self._task
 
     @property

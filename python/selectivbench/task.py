@@ -392,3 +392,6 @@ class Task:
 
     def __reduce__(self) -> tuple[Callable[..., Task], tuple[Any, ...]]:
         return Task._from_config, (self.config, self.point)
+
+
+Config._make_task = Task.from_config

@@ -3,19 +3,19 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <random>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
+#include "base/text.h"
 
 namespace sb {
 namespace {
@@ -53,16 +53,9 @@ int remember_unfinished(const std::string& name) {
   return -1;
 }
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 // Non-blocking, since opening a pipe without a writer would block.
 Descriptor open_for_reading(const std::string& path) {
-  return {::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 std::string_view kind_of(mode_t mode) {
@@ -105,24 +98,39 @@ std::string read_bounded(int fd, size_t expected, size_t limit, double patience,
 
 }  // namespace
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool is_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
 std::string read_file(const std::string& path, size_t limit) {
   const auto fail = [&](const std::string& why) { return bad_input("file", "cannot read " + path + ": " + why); };
   const Descriptor file = open_for_reading(path);
-  if (file.fd < 0) throw fail(std::strerror(errno));
+  if (!file.open()) throw fail(std::strerror(errno));
   struct stat info {};
-  if (::fstat(file.fd, &info) != 0) throw fail(std::strerror(errno));
+  if (::fstat(file.get(), &info) != 0) throw fail(std::strerror(errno));
   if (!S_ISREG(info.st_mode)) throw fail("expected a file, got " + std::string(kind_of(info.st_mode)));
-  return read_bounded(file.fd, static_cast<size_t>(std::max<off_t>(0, info.st_size)), limit, -1, fail);
+  return read_bounded(file.get(), static_cast<size_t>(std::max<off_t>(0, info.st_size)), limit, -1, fail);
 }
 
 std::string read_file_or_pipe(const std::string& path, size_t limit, double patience_seconds) {
   const auto fail = [&](const std::string& why) { return bad_input("file", "cannot read " + path + ": " + why); };
   const Descriptor file = open_for_reading(path);
-  if (file.fd < 0) throw fail(std::strerror(errno));
+  if (!file.open()) throw fail(std::strerror(errno));
   struct stat info {};
-  if (::fstat(file.fd, &info) != 0) throw fail(std::strerror(errno));
+  if (::fstat(file.get(), &info) != 0) throw fail(std::strerror(errno));
   if (!S_ISFIFO(info.st_mode)) return read_file(path, limit);
-  return read_bounded(file.fd, 0, limit, patience_seconds, fail);
+  return read_bounded(file.get(), 0, limit, patience_seconds, fail);
 }
 
 AtomicFile::AtomicFile(const std::string& path, FileSystem& files) : files_(files), shown_(path), target_(path) {
@@ -232,6 +240,12 @@ void AtomicFile::commit() {
   if (files_.rename(temporary_, target_) != 0) fail("rename");
   name_temporary("");
   if (files_.sync_folder(folder_) != 0) fail("sync folder");
+}
+
+void make_folder(const std::string& where, const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw cannot_write(where, formatted("cannot make {}: {}", printable(folder, 400), failed.message()));
 }
 
 void remove_unfinished_files() noexcept {

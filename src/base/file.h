@@ -1,12 +1,18 @@
 // Bounded reads, and atomic writes: a file appears complete or not at all.
 #pragma once
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "base/file_system.h"
 
 namespace sb {
+
+// false for a path that cannot be looked at, too.
+bool is_there(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
 
 // Reads a whole regular file. Throws bad_input if the path cannot be read, is a pipe, device or folder, or has more
 // than `limit` bytes. Never waits for a writer.
@@ -58,6 +64,9 @@ class AtomicFile {
 // Removes the temporary of every uncommitted AtomicFile (only of the first few if many are open). Async-signal-safe:
 // for a signal handler that ends the process.
 void remove_unfinished_files() noexcept;
+
+// Makes a folder, and those above it; throws cannot_write.
+void make_folder(const std::string& where, const std::string& folder);
 
 void write_file_atomically(const std::string& path, std::string_view content, FileSystem& files = real_file_system());
 

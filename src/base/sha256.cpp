@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace sb {
 namespace {
@@ -25,41 +26,22 @@ uint32_t big_endian(const uint8_t* p) {
          p[3];
 }
 
-// One round with the roles of a..h fixed by the caller, so that nothing has to be moved between rounds.
-inline void round(uint32_t a, uint32_t b, uint32_t c, uint32_t& d, uint32_t e, uint32_t f, uint32_t g, uint32_t& h,
-                  uint32_t word) {
-  const uint32_t t = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + (g ^ (e & (f ^ g))) + word;
-  d += t;
-  h = t + (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) | (c & (a | b)));
-}
-
 void compress(uint32_t (&state)[8], const uint8_t* block) {
-  uint32_t w[16];
+  uint32_t w[64];
   for (int i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
-  auto& [s0, s1, s2, s3, s4, s5, s6, s7] = state;
-  uint32_t a = s0, b = s1, c = s2, d = s3, e = s4, f = s5, g = s6, h = s7;
-  for (int base = 0; base < 64; base += 16) {
-    if (base > 0) {
-      for (int i = 0; i < 16; ++i) {
-        const uint32_t x = w[(i + 1) & 15], y = w[(i + 14) & 15];
-        w[i] += (std::rotr(x, 7) ^ std::rotr(x, 18) ^ (x >> 3)) + w[(i + 9) & 15] +
-                (std::rotr(y, 17) ^ std::rotr(y, 19) ^ (y >> 10));
-      }
-    }
-    const uint32_t* k = kConstants + base;
-    for (int i = 0; i < 16; i += 8) {
-      round(a, b, c, d, e, f, g, h, w[i] + k[i]);
-      round(h, a, b, c, d, e, f, g, w[i + 1] + k[i + 1]);
-      round(g, h, a, b, c, d, e, f, w[i + 2] + k[i + 2]);
-      round(f, g, h, a, b, c, d, e, w[i + 3] + k[i + 3]);
-      round(e, f, g, h, a, b, c, d, w[i + 4] + k[i + 4]);
-      round(d, e, f, g, h, a, b, c, w[i + 5] + k[i + 5]);
-      round(c, d, e, f, g, h, a, b, w[i + 6] + k[i + 6]);
-      round(b, c, d, e, f, g, h, a, w[i + 7] + k[i + 7]);
-    }
+  for (int i = 16; i < 64; ++i)
+    w[i] = w[i - 16] + w[i - 7] + (std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3)) +
+           (std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10));
+  auto [a, b, c, d, e, f, g, h] = state;
+  for (int i = 0; i < 64; ++i) {
+    const uint32_t t =
+        h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + (g ^ (e & (f ^ g))) + kConstants[i] + w[i];
+    const uint32_t sum = t + (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) | (c & (a | b)));
+    h = std::exchange(g, std::exchange(f, std::exchange(e, d + t)));
+    d = std::exchange(c, std::exchange(b, std::exchange(a, sum)));
   }
-  const uint32_t sum[8] = {a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < 8; ++i) state[i] += sum[i];
+  const uint32_t sums[8] = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) state[i] += sums[i];
 }
 
 // Begins like the SHA256_CTX of OpenSSL and has at least its size.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+
+#include "base/number.h"
 
 namespace sb {
 
@@ -74,7 +77,7 @@ size_t display_width(std::string_view utf8) {
       std::count_if(utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-TextTable::TextTable(std::vector<std::string> header, std::vector<Align> align)
+TextTable::TextTable(std::vector<std::string> header, std::string align)
     : header_(std::move(header)), align_(std::move(align)) {}
 
 void TextTable::row(std::vector<std::string> cells) {
@@ -96,7 +99,7 @@ std::string TextTable::text() const {
     std::string text;
     for (size_t i = 0; i < cells.size(); ++i) {
       const std::string space(width[i] - display_width(cells[i]), ' ');
-      const bool left = i < align_.size() ? align_[i] == Align::left : i == 0;
+      const bool left = i < align_.size() ? align_[i] == 'l' : i == 0;
       if (i > 0) text += "  ";
       text += left ? cells[i] + space : space + cells[i];
     }
@@ -115,6 +118,15 @@ std::string TextTable::text() const {
 
 std::string counted(size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from)) {
+    out.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
+  }
+  return out.append(text);
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -138,6 +150,18 @@ std::string last_line(std::string_view text) {
   if (end == std::string_view::npos) return "";
   const size_t before = text.rfind('\n', end);  // none: npos, one before the first character
   return std::string(text.substr(before + 1, end - before));
+}
+
+std::string xml_escaped(std::string_view text) {
+  std::string out(text);
+  for (const auto& [from, to] : {std::pair{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}})
+    out = replace_all(out, from, to);
+  return out;
+}
+
+std::string spreadsheet_safe(std::string_view text) {
+  const bool runs = !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+  return (runs && !parse_finite(text) ? "'" : "") + std::string(text);
 }
 
 }  // namespace sb

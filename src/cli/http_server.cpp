@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <list>
+#include <map>
 #include <thread>
 
 namespace sb::cli {
@@ -29,24 +30,15 @@ constexpr std::chrono::seconds kMaxFarewell{2};    // for the client to close af
 constexpr std::chrono::milliseconds kLookAt{100};  // interval between calls of stop()
 
 const char* reason(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 304:
-      return "Not Modified";
-    case 400:
-      return "Bad Request";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 431:
-      return "Request Header Fields Too Large";
-    default:
-      return "Internal Server Error";
-  }
+  static const std::map<int, const char*> reasons = {{200, "OK"},
+                                                     {304, "Not Modified"},
+                                                     {400, "Bad Request"},
+                                                     {403, "Forbidden"},
+                                                     {404, "Not Found"},
+                                                     {405, "Method Not Allowed"},
+                                                     {431, "Request Header Fields Too Large"}};
+  const auto found = reasons.find(status);
+  return found != reasons.end() ? found->second : "Internal Server Error";
 }
 
 std::string answer_bytes(const HttpAnswer& answer, bool with_body) {

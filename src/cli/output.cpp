@@ -85,6 +85,11 @@ void deliver(const std::string& destination, std::string_view content) {
   }
 }
 
+void deliver_both(const std::string& destination, std::string_view json, std::string_view text) {
+  if (!destination.empty()) deliver(destination, json);
+  if (destination != "-") print(text);
+}
+
 Palette::Palette(const std::string& mode) {
   const char* refused = std::getenv("NO_COLOR");
   const bool wanted = ::isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0');

@@ -13,6 +13,9 @@ void write_error(std::string_view text);      // to standard error, unchanged
 
 // Prints to standard output if `destination` is "-", otherwise writes a file atomically.
 void deliver(const std::string& destination, std::string_view content);
+// The result of a command with --json DESTINATION: delivers the JSON if a destination is given, and prints the text
+// unless the JSON goes to standard output.
+void deliver_both(const std::string& destination, std::string_view json, std::string_view text);
 
 // Colours for text: --color always | never | auto (a terminal, NO_COLOR not set).
 class Palette {

@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/commands/report.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_sizes.h"
 #include "cli/shipped.h"
@@ -34,8 +34,7 @@ Overview overview_of(const SuiteOptions& options, const Suite& suite, const Know
 
 Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
   const Overview overview = overview_of(options, suite, known);
-  using Align = TextTable::Align;
-  TextTable table({}, {Align::left, Align::left, Align::right, Align::left, Align::left});
+  TextTable table({}, "llrll");
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
     const auto estimate = overview.estimate(suite, i);

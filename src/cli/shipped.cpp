@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "store/run_tree.h"
@@ -14,16 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxNames = 1000;  // limit, in case the folder contains many other files
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
 
 // "configs/quick.toml", the path in a checkout, and "quick" name the same config.
 std::string plain_name(std::string asked) {
@@ -78,8 +69,7 @@ std::vector<std::string> shipped_names(const std::string& folder) {
 std::string shipped_config(const std::string& where, const std::string& asked, const std::string& folder) {
   if (asked.empty()) return asked;
   if (is_there(asked) && !is_folder(asked)) {
-    std::error_code ignored;
-    if (fs::is_regular_file(asked, ignored) && RunTree::is_archive(asked))
+    if (is_file(asked) && RunTree::is_archive(asked))
       throw bad_input(where, "expected a config, got an archive of runs, '" + printable(asked, 200) + "'");
     return asked;
   }

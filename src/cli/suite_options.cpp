@@ -1,8 +1,8 @@
 #include "cli/suite_options.h"
 
-#include <filesystem>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/settings.h"
 #include "cli/training.h"
@@ -38,8 +38,7 @@ void add_suite_options(Arguments& arguments, SuiteOptions& options, const std::s
 }
 
 void check_options(const SuiteOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::exists(options.root, ignored) && !std::filesystem::is_directory(options.root, ignored))
+  if (is_there(options.root) && !is_folder(options.root))
     throw bad_input(options.command + " --out", "expected a folder, got a file, " + printable(options.root, 400));
   if (!options.time_limit.empty()) parse_duration(options.time_limit, options.command + " --time-limit");
   const std::vector<std::pair<const char*, bool>> modes = {{"--list", options.list},

@@ -1,8 +1,4 @@
 #include "cli/commands.h"
-#include "cli/commands/check.h"
-#include "cli/commands/experiments_verdict.h"
-#include "cli/commands/report.h"
-#include "cli/commands/table.h"
 #include "train/rules.h"
 
 namespace sb::cli {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <link.h>
 #include <omp.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,7 +24,6 @@
 #include "base/number.h"
 #include "base/signal_blocker.h"
 #include "base/text.h"
-#include "cli/blas.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/standard_error.h"
@@ -135,8 +136,19 @@ void use_threads(int threads, int processes) {
   set_thread_count(threads_to_be_had(wanted));
 }
 
+// Looks at the loaded libraries and calls none: that could hang under limits of threads or memory. Distributions
+// install every kind of BLAS as libblas.so.3; the folder behind the links tells them apart.
 void warn_about_slow_blas() {
-  if (blas_library() != "reference") return;
+  std::string paths;
+  const auto look = [](dl_phdr_info* info, size_t, void* out) {
+    std::error_code failed;
+    *static_cast<std::string*>(out) += std::filesystem::canonical(info->dlpi_name, failed).string() + "\n";
+    return 0;
+  };
+  dl_iterate_phdr(look, &paths);
+  for (const char* fast : {"openblas", "mkl", "blis", "atlas", "armpl"})
+    if (paths.find(fast) != std::string::npos) return;
+  if (paths.find("libblas.so") == std::string::npos) return;
   complain(
       "warning: libtorch uses the slow reference BLAS. Our models do not use it, but your own mixers and the "
       "comparisons of `bench` do: install libopenblas0-openmp.");

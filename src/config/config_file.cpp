@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -244,8 +245,7 @@ std::string named_file(const std::string& folder, const std::string& name, const
     places.insert(places.end(), {far, far + ".toml"});
   }
   for (const auto& place : places) {
-    std::error_code ignored;
-    if (fs::exists(place, ignored) && !fs::is_directory(place, ignored)) return place;
+    if (is_there(place) && !is_folder(place)) return place;
   }
   return near;
 }

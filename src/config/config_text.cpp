@@ -128,15 +128,13 @@ std::string config_json(const ResolvedConfig& config) {
 }
 
 std::string parameter_table(const ModelRules& rules) {
-  using Align = TextTable::Align;
   const RunConfig defaults;
-  TextTable table({"parameter", "default", "range", "meaning"}, {Align::left, Align::left, Align::left, Align::left});
+  TextTable table({"parameter", "default", "range", "meaning"}, "llll");
   for (const auto& p : config_keys()) {
     const bool unset = p.name() == "grammar.density";
     table.row({p.name(), unset ? "unset" : toml_text(p.get(defaults)), p.range(), p.meaning});
   }
-  TextTable own({"key", "task.kind", "default", "range", "meaning"},
-                {Align::left, Align::left, Align::left, Align::left, Align::left});
+  TextTable own({"key", "task.kind", "default", "range", "meaning"}, "lllll");
   const ConfigKey& length = *find_config_key("task.length");
   for (const TaskRow& row : task_registry())
     if (row.name != kGapsKind)
@@ -144,8 +142,7 @@ std::string parameter_table(const ModelRules& rules) {
   for (const auto& [kind, p] : own_keys()) own.row({p.name(), kind, default_text(kind, p), p.range(), p.meaning});
   std::string tables = table.text() + "\n" + own.text();
   if (rules.table.empty()) return tables;
-  TextTable switches({"switch", "model", "default", "range", "meaning"},
-                     {Align::left, Align::left, Align::left, Align::left, Align::left});
+  TextTable switches({"switch", "model", "default", "range", "meaning"}, "lllll");
   for (const auto& s : rules.table) switches.row({"model." + s.key, s.model, s.initial, s.range, s.meaning});
   return tables + "\n" + switches.text();
 }

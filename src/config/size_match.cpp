@@ -35,15 +35,8 @@ const char* to_string(MatchedSize size) {
 }
 
 const char* in_words(MatchedSize size) {
-  switch (size) {
-    case MatchedSize::params:
-      return "parameters";
-    case MatchedSize::state:
-      return "state elements per layer";
-    case MatchedSize::flops:
-      break;
-  }
-  return "FLOPs per token";
+  static constexpr const char* words[] = {"parameters", "state elements per layer", "FLOPs per token"};
+  return words[static_cast<size_t>(size)];
 }
 
 std::string size_fault(const SizeMatch& asked, const std::optional<SizeFound>& nearest) {

@@ -14,11 +14,6 @@ std::string switch_plain(const std::string& json) {
   return text == "true" ? "on" : text == "false" ? "off" : text;
 }
 
-bool same_value(const std::string& a, const std::string& b) {
-  const auto x = parse_finite(a), y = parse_finite(b);
-  return x && y ? *x == *y : a == b;
-}
-
 bool in_band(const Result& result, const Scale& scale, bool by_size) {
   const auto params = static_cast<double>(result.params);
   return params >= (by_size ? scale.least_size : scale.least_params) &&

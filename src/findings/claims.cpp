@@ -1,8 +1,6 @@
 #include "findings/claims.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -15,11 +13,37 @@
 namespace sb {
 namespace {
 
-void check_id(const TomlMember& member, const std::string& id) {
-  const bool plain = !id.empty() && id.size() <= 40 && std::all_of(id.begin(), id.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
-  if (!plain) throw toml_fault("expected up to 40 of a-z, 0-9 and _, got " + shown(member.value), member.value.place);
+// The taker of a text of up to `most` bytes.
+auto text_into(std::string& out, size_t most) {
+  return [&out, most](const TomlMember& member) { out = toml_string(member, 1, most); };
+}
+
+auto id_into(std::string& out) {
+  return [&out](const TomlMember& member) {
+    out = toml_string(member, 1, 40);
+    const bool plain = std::all_of(out.begin(), out.end(),
+                                   [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (!plain) throw toml_fault("expected up to 40 of a-z, 0-9 and _, got " + shown(member.value), member.value.place);
+  };
+}
+
+auto real_into(double& out, double low, double high) {
+  return [&out, low, high](const TomlMember& member) { out = toml_real(member, low, high); };
+}
+
+auto keys_into(ConfigMap& out) {
+  return [&out](const TomlMember& member) { out = config_keys_of(member.value); };
+}
+
+// [least, most]
+auto ends_into(double& least, double& most) {
+  return [&](const TomlMember& member) {
+    const auto* ends = member.value.list();
+    if (!ends || ends->size() != 2)
+      throw toml_fault(member.key + ": expected [least, most], got " + shown(member.value), member.value.place);
+    least = toml_real({member.key, member.place, (*ends)[0]}, 0, 1e15);
+    most = toml_real({member.key, member.place, (*ends)[1]}, least, 1e15);
+  };
 }
 
 // `deviation`: of the published protocol, which may be only described.
@@ -27,27 +51,17 @@ Claim claim_of(const TomlValue& block, bool deviation) {
   Claim out;
   ComparisonDefaults defaults;
   const TomlMember* rows = nullptr;
-  for (const auto& member : toml_table(block)) {
-    if (member.key == "id") {
-      out.id = toml_string(member, 1, 40);
-      check_id(member, out.id);
-    } else if (member.key == "number") {
-      out.number = static_cast<int>(toml_whole(member, 0, 1000));
-    } else if (member.key == "title") {
-      out.title = toml_string(member, 1, 100);
-    } else if (member.key == "sentence") {
-      out.sentence = toml_string(member, 1, 2000);
-    } else if (member.key == "paper") {
-      out.paper = toml_string(member, 1, 4000);
-    } else if (member.key == "untested") {
-      out.untested = toml_string(member, 1, 4000);
-    } else if (member.key == "comparisons") {
-      rows = &member;
-    } else if (!defaults.take(member)) {
-      throw unknown_toml_key(member, {"id", "number", "title", "sentence", "paper", "untested", "statistic", "asks",
-                                      "delta", "comparisons"});
-    }
-  }
+  const auto by_default = [&](const TomlMember& member) { defaults.take(member); };
+  read_members(block, {{"id", id_into(out.id)},
+                       {"number", [&](auto& member) { out.number = static_cast<int>(toml_whole(member, 0, 1000)); }},
+                       {"title", text_into(out.title, 100)},
+                       {"sentence", text_into(out.sentence, 2000)},
+                       {"paper", text_into(out.paper, 4000)},
+                       {"untested", text_into(out.untested, 4000)},
+                       {"statistic", by_default},
+                       {"asks", by_default},
+                       {"delta", by_default},
+                       {"comparisons", [&](auto& member) { rows = &member; }}});
   if (out.id.empty() || out.title.empty() || out.sentence.empty())
     throw toml_fault("expected id, title and sentence", block.place);
   if (rows && rows->value.list())
@@ -56,34 +70,14 @@ Claim claim_of(const TomlValue& block, bool deviation) {
   return out;
 }
 
-std::pair<double, double> ends_of(const TomlMember& member) {
-  const auto* ends = member.value.list();
-  if (!ends || ends->size() != 2)
-    throw toml_fault(member.key + ": expected [least, most], got " + shown(member.value), member.value.place);
-  const double least = toml_real({member.key, member.place, (*ends)[0]}, 0, 1e15);
-  return {least, toml_real({member.key, member.place, (*ends)[1]}, least, 1e15)};
-}
-
 Scale scale_of(const TomlValue& block) {
   Scale out;
-  for (const auto& member : toml_table(block)) {
-    if (member.key == "name") {
-      out.name = toml_string(member, 1, 40);
-      check_id(member, out.name);
-    } else if (member.key == "title") {
-      out.title = toml_string(member, 1, 400);
-    } else if (member.key == "keys") {
-      out.keys = config_keys_of(member.value);
-    } else if (member.key == "params") {
-      std::tie(out.least_params, out.most_params) = ends_of(member);
-    } else if (member.key == "sizes") {
-      std::tie(out.least_size, out.most_size) = ends_of(member);
-    } else if (member.key == "match") {
-      out.match = toml_real(member, 1, 1e6);
-    } else {
-      throw unknown_toml_key(member, {"name", "title", "keys", "params", "sizes", "match"});
-    }
-  }
+  read_members(block, {{"name", id_into(out.name)},
+                       {"title", text_into(out.title, 400)},
+                       {"keys", keys_into(out.keys)},
+                       {"params", ends_into(out.least_params, out.most_params)},
+                       {"sizes", ends_into(out.least_size, out.most_size)},
+                       {"match", real_into(out.match, 1, 1e6)}});
   if (out.name.empty()) throw toml_fault("a scale without a name", block.place);
   return out;
 }
@@ -91,32 +85,17 @@ Scale scale_of(const TomlValue& block) {
 void add_task(Claims& out, const TomlValue& block) {
   int number = 0;
   ConfigMap keys;
-  for (const auto& member : toml_table(block)) {
-    if (member.key == "number") {
-      number = static_cast<int>(toml_whole(member, 1, 4));
-    } else if (member.key == "keys") {
-      keys = config_keys_of(member.value);
-    } else {
-      throw unknown_toml_key(member, {"number", "keys"});
-    }
-  }
+  read_members(block, {{"number", [&](auto& member) { number = static_cast<int>(toml_whole(member, 1, 4)); }},
+                       {"keys", keys_into(keys)}});
   if (number == 0 || !out.task_keys.emplace(number, keys).second)
     throw toml_fault("expected the number of a task, each once", block.place);
 }
 
 PublishedFigures::Row published_row(const TomlValue& value) {
   PublishedFigures::Row out;
-  for (const auto& member : toml_table(value)) {
-    if (member.key == "model") {
-      out.model = toml_string(member, 1, 64);
-    } else if (member.key == "perplexity") {
-      out.perplexity = toml_real(member, 1, 1e6);
-    } else if (member.key == "accuracy") {
-      out.accuracy = toml_real(member, 0, 100);
-    } else {
-      throw unknown_toml_key(member, {"model", "perplexity", "accuracy"});
-    }
-  }
+  read_members(value, {{"model", text_into(out.model, 64)},
+                       {"perplexity", real_into(out.perplexity, 1, 1e6)},
+                       {"accuracy", real_into(out.accuracy, 0, 100)}});
   if (out.model.empty() || out.perplexity == 0 || out.accuracy == 0)
     throw toml_fault("expected model, perplexity and accuracy", value.place);
   return out;
@@ -124,18 +103,11 @@ PublishedFigures::Row published_row(const TomlValue& value) {
 
 PublishedFigures published_of(const TomlValue& block) {
   PublishedFigures out;
-  for (const auto& member : toml_table(block)) {
-    if (member.key == "id") {
-      out.id = toml_string(member, 1, 40);
-      check_id(member, out.id);
-    } else if (member.key == "source") {
-      out.source = toml_string(member, 1, 1000);
-    } else if (member.key == "figures" && member.value.list()) {
-      for (const auto& row : *member.value.list()) out.rows.push_back(published_row(row));
-    } else {
-      throw unknown_toml_key(member, {"id", "source", "figures"});
-    }
-  }
+  const auto figures = [&](const TomlMember& member) {
+    if (const auto* list = member.value.list())
+      for (const auto& row : *list) out.rows.push_back(published_row(row));
+  };
+  read_members(block, {{"id", id_into(out.id)}, {"source", text_into(out.source, 1000)}, {"figures", figures}});
   if (out.id.empty() || out.source.empty() || out.rows.empty())
     throw toml_fault("expected id, source and a list of figures", block.place);
   return out;
@@ -253,14 +225,10 @@ Claims parse_claims(std::string_view text, const std::string& path) {
   Claims out;
   for (const auto& member : *document.table()) {
     if (member.key == "choices") {
-      for (const auto& choice : toml_table(member.value)) {
-        if (choice.key == "grammar_seed")
-          out.choice_seed = static_cast<uint64_t>(toml_whole(choice, 1, 0xFFFFFFFF));
-        else if (choice.key == "scale")
-          out.choice_scale = toml_string(choice, 1, 40);
-        else
-          throw unknown_toml_key(choice, {"grammar_seed", "scale"});
-      }
+      const auto seed = [&](const TomlMember& choice) {
+        out.choice_seed = static_cast<uint64_t>(toml_whole(choice, 1, 0xFFFFFFFF));
+      };
+      read_members(member.value, {{"grammar_seed", seed}, {"scale", text_into(out.choice_scale, 40)}});
       continue;
     }
     if (std::find(blocks.begin(), blocks.end(), member.key) == blocks.end())
@@ -276,29 +244,6 @@ Claims parse_claims(std::string_view text, const std::string& path) {
 
 Claims read_claims(const std::string& path) {
   return parse_claims(read_text(path, kMaxClaimsBytes, "claims", {path}), path);
-}
-
-ExperimentClaims parse_experiment_claims(std::string_view text, const std::string& path) {
-  const TomlValue document = parse_toml(text, path);
-  ExperimentClaims out;
-  bool found = false;
-  for (const auto& section : *document.table()) {
-    if (section.key != "experiment") continue;
-    found = true;
-    for (const auto& member : toml_table(section.value)) {
-      if (member.key == "name") out.name = toml_string(member, 1, 64);
-      if (member.key == "title") out.title = toml_string(member, 1, 400);
-      if (member.key == "sentence") out.sentence = toml_string(member, 1, 1000);
-      if (member.key == "claims") out.claims = toml_strings(member);
-    }
-  }
-  if (!found) throw bad_input("experiments", "expected a section [experiment], " + printable(path, 200));
-  if (out.name.empty()) out.name = std::filesystem::path(path).stem().string();
-  return out;
-}
-
-ExperimentClaims read_experiment_claims(const std::string& path) {
-  return parse_experiment_claims(read_text(path, kMaxClaimsBytes, "experiments", {path}), path);
 }
 
 }  // namespace sb

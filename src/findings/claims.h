@@ -149,14 +149,6 @@ Claims read_claims(const std::string& path);
 // Throws bad_input "[claims] …, file:line:col".
 Claims parse_claims(std::string_view text, const std::string& path);
 
-// The part of an experiment's file that `verdict` reads; the name defaults to the name of the file.
-struct ExperimentClaims {
-  std::string name, title, sentence;
-  std::vector<std::string> claims;
-};
-ExperimentClaims read_experiment_claims(const std::string& path);
-ExperimentClaims parse_experiment_claims(std::string_view text, const std::string& path);
-
 std::string last_part(const std::string& key);  // "lr" of "train.lr"
 
 }  // namespace sb

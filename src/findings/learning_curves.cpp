@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/file.h"
 #include "findings/arms.h"
 #include "findings/choices.h"
 #include "findings/page_text.h"
@@ -19,8 +20,7 @@ namespace fs = std::filesystem;
 // Opens the archive that holds this path, if one does.
 void open_archive_of(const std::string& path, RunTree& tree, std::set<std::string>& opened) {
   for (fs::path at = path; at.has_relative_path() && at != at.parent_path(); at = at.parent_path()) {
-    std::error_code failed;
-    if (!fs::is_regular_file(at, failed)) continue;
+    if (!is_file(at)) continue;
     if (opened.insert(at.string()).second) tree.open(at.string());
     return;
   }

@@ -20,13 +20,7 @@ const char* to_string(LostRun::Why why) {
 }
 
 LostRun lost_run(const AbsentRun& run) {
-  using From = MissingRun::Why;
-  using Why = LostRun::Why;
-  const Why why = run.why == From::unfinished ? Why::unfinished
-                  : run.why == From::damaged  ? Why::damaged
-                  : run.why == From::untested ? Why::untested
-                                              : Why::other_schema;
-  return {printable(run.id, 64), run.words, why};
+  return {printable(run.id, 64), run.words, run.why};
 }
 
 LostRun diverged_run(const Rows& rows, size_t run) {

@@ -8,7 +8,7 @@
 namespace sb {
 
 struct LostRun {
-  enum class Why { diverged, unfinished, damaged, untested, other_schema };
+  using Why = MissingRun::Why;
   std::string id;
   std::string words;  // "delta_net, task 1, seed 2"
   Why why = Why::diverged;

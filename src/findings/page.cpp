@@ -28,11 +28,7 @@ std::vector<ClaimVerdict> judged(const Rows& rows, const Claims& claims, const s
 ResultsTable results_of(const Rows& rows, const Claims& claims, const std::string& name) {
   const Scale* scale = claims.scale(name);
   if (!scale) return {};
-  return results_table(
-      rows, claims, *scale, [](const ConfigMap& config) { return protocol_of(config); },
-      [](const Result& result) {
-        return result.baselines ? result.baselines->best_n_gram() : std::optional<double>();
-      });
+  return results_table(rows, claims, *scale, [](const ConfigMap& config) { return protocol_of(config); });
 }
 
 bool has_figures(const ResultsTable& table) {

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "config/protocol.h"
 #include "findings/arms.h"
 
@@ -11,14 +12,10 @@ namespace sb {
 namespace {
 
 std::set<std::string> quirks_of(const ConfigMap& config) {
-  std::set<std::string> out;
   const auto it = config.find("quirks");
-  const std::string all = it == config.end() ? "" : plain_value(it->second);
-  for (size_t at = 0; at < all.size();) {
-    const size_t end = std::min(all.find(' ', at), all.size());
-    out.insert(all.substr(at, end - at));
-    at = end + 1;
-  }
+  const auto all = split(it == config.end() ? "" : plain_value(it->second), ' ');
+  std::set<std::string> out(all.begin(), all.end());
+  out.erase("");
   return out;
 }
 

@@ -31,9 +31,8 @@ std::string in_words(std::string protocol) {
 
 class Filler {
  public:
-  Filler(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
-         const NGramAccuracy& n_gram)
-      : rows_(rows), claims_(claims), scale_(scale), protocol_(protocol), n_gram_(n_gram) {}
+  Filler(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol)
+      : rows_(rows), claims_(claims), scale_(scale), protocol_(protocol) {}
 
   ResultsTable make() {
     ResultsTable out;
@@ -104,19 +103,11 @@ class Filler {
   bool compares(size_t number, const std::string& model, const ResultPlace& place) const {
     const Group& group = rows_.groups[number];
     const std::string task = group.value("task.number");
-    if (group.model() != model || (task != std::to_string(place.first) && !(place.first == 4 && task == "2")))
-      return false;
+    if (task != std::to_string(place.first) && !(place.first == 4 && task == "2")) return false;
     if (const auto keys = claims_.task_keys.find(place.first);
         keys != claims_.task_keys.end() && !meets(group, keys->second, {}))
       return false;
-    if (!of_scale(rows_, group, scale_, {})) return false;
-    // Sizes, and what protocols set themselves.
-    static const std::set<std::string> free = {"heads", "d_state", "conv"};
-    for (const auto& [key, json] : group.config)
-      if (key.starts_with("model.switch ") && !free.contains(key.substr(13)) &&
-          !is_paper_switch(model, key.substr(13), json).value_or(true))
-        return false;
-    return true;
+    return of_scale(rows_, group, scale_, {}) && fits(group, {model, {}, {}});
   }
 
   bool belongs(size_t number, const std::string& model, const ResultPlace& place) const {
@@ -210,8 +201,8 @@ class Filler {
             return m.ceiling ? std::optional(m.ceiling->accuracy) : std::nullopt;
           }))
         ceilings_[place].emplace(grammar, *ceiling);
-      if (const auto n_gram = n_gram_ ? n_gram_(table_run.result) : std::nullopt)
-        n_grams_[place].emplace(grammar, *n_gram);
+      if (const auto& baselines = table_run.result.baselines; baselines && baselines->best_n_gram())
+        n_grams_[place].emplace(grammar, *baselines->best_n_gram());
     }
   }
 
@@ -234,15 +225,13 @@ class Filler {
   const Claims& claims_;
   const Scale& scale_;
   const ProtocolLabel& protocol_;
-  const NGramAccuracy& n_gram_;
   std::map<ResultPlace, ByGrammar> n_grams_, ceilings_;
 };
 
 }  // namespace
 
-ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
-                           const NGramAccuracy& n_gram) {
-  return Filler(rows, claims, scale, protocol, n_gram).make();
+ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol) {
+  return Filler(rows, claims, scale, protocol).make();
 }
 
 }  // namespace sb

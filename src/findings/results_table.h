@@ -49,8 +49,6 @@ std::string networks_markdown(const ResultsTable& table);
 
 // Returns "published", "corrected" or another label for the config of a result.
 using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
-// Accuracy of n-grams on the run's task and grammar, if the result has it.
-using NGramAccuracy = std::function<std::optional<double>(const Result& result)>;
 
 // The paper's numbers are there only at its scale. Rows: the paper's models in its order, then n-grams and the ceiling,
 // each as the mean over all grammars of its column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must
@@ -58,7 +56,6 @@ using NGramAccuracy = std::function<std::optional<double>(const Result& result)>
 // used, then the one with more updates, then the larger, then the first. Collapsed and diverged runs are excluded; a
 // footnote names them. Runs that collapsed at another learning rate are named too, and a better run of the model under
 // other settings. Lines below the table give learning rates and residuals.
-ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol,
-                           const NGramAccuracy& n_gram);
+ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol);
 
 }  // namespace sb

@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/choices.h"
-#include "findings/model_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
@@ -31,10 +30,21 @@ std::string and_list(const std::vector<std::string>& parts) {
   return joined(std::vector<std::string>(parts.begin(), parts.end() - 1), ", ") + " and " + parts.back();
 }
 
-ModelFigure figure_of(const Rows& rows, const Claims& claims, const char* protocol, const std::string& model,
-                      int task) {
+// The accuracies of one model on one task at the paper's scale.
+Figures figures_of_model(const Rows& rows, const Claims& claims, const char* protocol, const std::string& model,
+                         int task) {
   const Scale* scale = claims.scale("paper");
-  return scale ? model_figure(rows, claims, *scale, protocol, model, task) : ModelFigure{};
+  if (scale == nullptr) return {};
+  Comparison alone;
+  alone.a = {ArmModel{model, {}, {}}};
+  alone.task = task;
+  return figures_of(rows, claims, *scale, protocol, alone);
+}
+
+double mean_of(const Figures& figures) {
+  std::vector<double> accuracies;  // by grammar
+  for (const auto& [unit, value] : figures.effects) accuracies.push_back(value);
+  return estimate(accuracies).mean;
 }
 
 // "On task 1, 5 of 7 models are within 3 points of the paper, 2 of them below it. Further away are …"
@@ -45,11 +55,11 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
     std::vector<std::string> far, failed;
     size_t near = 0, below = 0, inside = 0;  // inside: within the paper's own ±
     for (const auto& model : paper_models()) {
-      const ModelFigure figure = figure_of(rows, claims, published_protocol, model, task);
-      if (!figure.failed.empty()) failed.push_back(model_title(model));
-      if (figure.accuracy.n == 0) continue;
-      grammars = std::max(grammars, static_cast<size_t>(figure.accuracy.n));
-      const Gain d{model, paper_table(model, task)->accuracy, figure.accuracy.mean};
+      const Figures figures = figures_of_model(rows, claims, published_protocol, model, task);
+      if (!figures.a.failed.empty()) failed.push_back(model_title(model));
+      if (figures.effects.empty()) continue;
+      grammars = std::max(grammars, figures.effects.size());
+      const Gain d{model, paper_table(model, task)->accuracy, mean_of(figures)};
       inside += std::abs(d.size()) <= paper_table(model, task)->spread;
       if (std::abs(d.size()) <= near_paper) {
         ++near;
@@ -110,11 +120,11 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
     std::vector<Gain> moved;
     bool any = false;
     for (const auto& model : paper_models()) {
-      const Estimate published = figure_of(rows, claims, published_protocol, model, task).accuracy;
-      const Estimate corrected = figure_of(rows, claims, corrected_protocol, model, task).accuracy;
-      if (published.n == 0 || corrected.n == 0) continue;
+      const Figures published = figures_of_model(rows, claims, published_protocol, model, task);
+      const Figures corrected = figures_of_model(rows, claims, corrected_protocol, model, task);
+      if (published.effects.empty() || corrected.effects.empty()) continue;
       any = true;
-      const Gain d{model, published.mean, corrected.mean};
+      const Gain d{model, mean_of(published), mean_of(corrected)};
       if (std::abs(d.size()) > near_paper) moved.push_back(d);
     }
     if (!any) continue;

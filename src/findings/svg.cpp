@@ -8,7 +8,6 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "base/xml.h"
 #include "report/palette.h"
 
 namespace sb {
@@ -134,70 +133,29 @@ void Svg::text(double x, double y, const std::string& text, const std::string& c
 
 void Svg::marker(int shape, double x, double y, const std::string& classes, bool filled) {
   const std::string all = "mark " + classes + (filled ? "" : " hollow");
-  const auto around = [&](std::initializer_list<std::pair<double, double>> corners) {
-    Points points;
-    for (const auto& [dx, dy] : corners) points.emplace_back(x + dx, y + dy);
-    polygon(points, all);
-  };
-  switch (shape % 12) {
-    case 0:
-      body_ += formatted("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"4\"/>\n", all, svg_number(x), svg_number(y));
-      break;
-    case 1:  // square
-      around({{-3.6, -3.6}, {3.6, -3.6}, {3.6, 3.6}, {-3.6, 3.6}});
-      break;
-    case 2:  // triangle
-      around({{0, -4.8}, {4.6, 3.4}, {-4.6, 3.4}});
-      break;
-    case 3:  // diamond
-      around({{0, -5.2}, {5.2, 0}, {0, 5.2}, {-5.2, 0}});
-      break;
-    case 4:  // triangle on its tip
-      around({{0, 4.8}, {4.6, -3.4}, {-4.6, -3.4}});
-      break;
-    case 5:  // plus
-      around({{-1.6, -5},
-              {1.6, -5},
-              {1.6, -1.6},
-              {5, -1.6},
-              {5, 1.6},
-              {1.6, 1.6},
-              {1.6, 5},
-              {-1.6, 5},
-              {-1.6, 1.6},
-              {-5, 1.6},
-              {-5, -1.6},
-              {-1.6, -1.6}});
-      break;
-    case 6:  // cross
-      around({{-4.6, -2.4},
-              {-2.4, -4.6},
-              {0, -2.2},
-              {2.4, -4.6},
-              {4.6, -2.4},
-              {2.2, 0},
-              {4.6, 2.4},
-              {2.4, 4.6},
-              {0, 2.2},
-              {-2.4, 4.6},
-              {-4.6, 2.4},
-              {-2.2, 0}});
-      break;
-    case 7:  // triangle to the right
-      around({{4.8, 0}, {-3.4, 4.6}, {-3.4, -4.6}});
-      break;
-    case 8:  // triangle to the left
-      around({{-4.8, 0}, {3.4, 4.6}, {3.4, -4.6}});
-      break;
-    case 9:  // hourglass
-      around({{-4, -4.4}, {4, -4.4}, {-4, 4.4}, {4, 4.4}});
-      break;
-    case 10:  // upright bar
-      around({{-2, -5}, {2, -5}, {2, 5}, {-2, 5}});
-      break;
-    default:  // lying bar
-      around({{-5, -2}, {5, -2}, {5, 2}, {-5, 2}});
-  }
+  // Coordinates of the corners, x and y in turn.
+  static const std::array<std::vector<double>, 12> shapes = {{
+      {},                                                                  // circle
+      {-3.6, -3.6, 3.6, -3.6, 3.6, 3.6, -3.6, 3.6},                        // square
+      {0, -4.8, 4.6, 3.4, -4.6, 3.4},                                      // triangle
+      {0, -5.2, 5.2, 0, 0, 5.2, -5.2, 0},                                  // diamond
+      {0, 4.8, 4.6, -3.4, -4.6, -3.4},                                     // triangle on its tip
+      {-1.6, -5, 1.6,  -5, 1.6,  -1.6, 5,  -1.6, 5,  1.6,  1.6,  1.6,      //
+       1.6,  5,  -1.6, 5,  -1.6, 1.6,  -5, 1.6,  -5, -1.6, -1.6, -1.6},    // plus
+      {-4.6, -2.4, -2.4, -4.6, 0, -2.2, 2.4,  -4.6, 4.6,  -2.4, 2.2,  0,   //
+       4.6,  2.4,  2.4,  4.6,  0, 2.2,  -2.4, 4.6,  -4.6, 2.4,  -2.2, 0},  // cross
+      {4.8, 0, -3.4, 4.6, -3.4, -4.6},                                     // triangle to the right
+      {-4.8, 0, 3.4, 4.6, 3.4, -4.6},                                      // triangle to the left
+      {-4, -4.4, 4, -4.4, -4, 4.4, 4, 4.4},                                // hourglass
+      {-2, -5, 2, -5, 2, 5, -2, 5},                                        // upright bar
+      {-5, -2, 5, -2, 5, 2, -5, 2},                                        // lying bar
+  }};
+  const auto& corners = shapes[static_cast<size_t>(shape % 12)];
+  if (corners.empty())
+    body_ += formatted("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"4\"/>\n", all, svg_number(x), svg_number(y));
+  Points points;
+  for (size_t i = 0; i < corners.size(); i += 2) points.emplace_back(x + corners[i], y + corners[i + 1]);
+  if (!points.empty()) polygon(points, all);
 }
 
 std::string Svg::series_class(int colour) {

@@ -19,9 +19,18 @@ Error unknown_toml_key(const TomlMember& member, const std::vector<std::string>&
       member.place);
 }
 
-const TomlValue::Table& toml_table(const TomlValue& value) {
-  if (!value.table()) throw toml_fault("expected a table, got " + shown(value), value.place);
-  return *value.table();
+void read_members(const TomlValue& table, const TomlTakers& takers) {
+  if (!table.table()) throw toml_fault("expected a table, got " + shown(table), table.place);
+  for (const auto& member : *table.table()) {
+    const auto taker =
+        std::find_if(takers.begin(), takers.end(), [&](const auto& each) { return each.first == member.key; });
+    if (taker == takers.end()) {
+      std::vector<std::string> known;
+      for (const auto& [key, take] : takers) known.push_back(key);
+      throw unknown_toml_key(member, known);
+    }
+    taker->second(member);
+  }
 }
 
 std::string toml_string(const TomlMember& member, size_t least, size_t most) {

@@ -22,6 +22,7 @@
 
 #include "base/json.h"
 #include "findings/population.h"
+#include "suites/experiment.h"
 
 namespace sb {
 
@@ -104,8 +105,7 @@ std::vector<std::string> decides_of(const ScaleVerdict& verdict);
 std::string unit_text(const Comparison& comparison);        // "points", "points per nat", …
 std::vector<LostRun> lost_of(const ScaleVerdict& verdict);  // of all its comparisons
 
-std::string verdict_text(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts,
-                         const Rows& rows);
-Json verdict_json(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts, const Rows& rows);
+std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVerdict>& verdicts, const Rows& rows);
+Json verdict_json(const Experiment& experiment, const std::vector<ClaimVerdict>& verdicts, const Rows& rows);
 
 }  // namespace sb

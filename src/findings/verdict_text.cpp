@@ -39,9 +39,7 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
 
 void add_scale(std::string& out, const ScaleVerdict& scale) {
   out += formatted("  {}, {}: {}\n", scale.scale->name, scale.protocol, capital(scale.words()));
-  TextTable table({"comparison", "effect", "asked", "95 % interval", "evidence", "verdict"},
-                  {TextTable::Align::left, TextTable::Align::right, TextTable::Align::right, TextTable::Align::right,
-                   TextTable::Align::left, TextTable::Align::left});
+  TextTable table({"comparison", "effect", "asked", "95 % interval", "evidence", "verdict"}, "lrrrll");
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
     table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", asks_text(c), interval_text(one),
@@ -131,11 +129,10 @@ Json comparison_json(const ComparisonVerdict& one) {
 
 }  // namespace
 
-std::string verdict_text(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts,
-                         const Rows& rows) {
+std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVerdict>& verdicts, const Rows& rows) {
   std::string out = one_line(experiment.title.empty() ? experiment.name : experiment.title) + "\n";
   if (!experiment.sentence.empty()) out += one_line(experiment.sentence) + "\n";
-  TextTable lines({}, {TextTable::Align::left, TextTable::Align::left});
+  TextTable lines({}, "ll");
   for (const auto& verdict : verdicts) lines.row({one_line(verdict.claim->title), verdict_line(verdict)});
   out += "\n" + lines.text();
   for (const auto& verdict : verdicts) {
@@ -157,7 +154,7 @@ std::string verdict_text(const ExperimentClaims& experiment, const std::vector<C
   return out;
 }
 
-Json verdict_json(const ExperimentClaims& experiment, const std::vector<ClaimVerdict>& verdicts, const Rows& rows) {
+Json verdict_json(const Experiment& experiment, const std::vector<ClaimVerdict>& verdicts, const Rows& rows) {
   Json out;
   out["experiment"] = experiment.name;
   out["claims"] = Json::array();

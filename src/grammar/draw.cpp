@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "base/number.h"
-#include "base/xml.h"
+#include "base/text.h"
 #include "grammar/build.h"
 
 namespace sb {

@@ -55,19 +55,6 @@ void next_symbol_law(const Language& language, int32_t state, double* law) {
   for (const Successor& s : next) law[language.symbols()[static_cast<size_t>(s.state)]] += s.probability;
 }
 
-std::vector<float> symbol_law_table(const Language& language) {
-  const auto classes = static_cast<size_t>(language.classes());
-  std::vector<float> table(static_cast<size_t>(language.states()) * classes);
-  std::vector<double> law(classes);
-  for (int32_t s = 0; s < language.states(); ++s) {
-    next_symbol_law(language, s, law.data());
-    const auto id = static_cast<size_t>(language.ids()[static_cast<size_t>(s)]);
-    std::transform(law.begin(), law.end(), table.begin() + static_cast<ptrdiff_t>(id * classes),
-                   [](double p) { return static_cast<float>(p); });
-  }
-  return table;
-}
-
 std::vector<std::vector<int32_t>> forbidden_classes(const Language& language) {
   std::vector<std::vector<int32_t>> out(static_cast<size_t>(language.states()));
   std::vector<char> allowed(static_cast<size_t>(language.classes()));

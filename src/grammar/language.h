@@ -63,8 +63,6 @@ class Language {
 
 // Distribution of the next element's class, [classes]: the target of the objective `predict`.
 void next_symbol_law(const Language& language, int32_t state, double* law);
-// next_symbol_law of every state, [states][classes], one row per state id: gather rows with Batch::target.
-std::vector<float> symbol_law_table(const Language& language);
 // For each state index, the classes that cannot follow it, ascending; every class for end().
 std::vector<std::vector<int32_t>> forbidden_classes(const Language& language);
 

@@ -24,9 +24,7 @@ std::string job_name(const std::string& suite) {
 
 // Escapes a path for the patterns of sbatch.
 std::string as_pattern(const std::string& path) {
-  std::string out;
-  for (const char c : path) out += c == '%' ? std::string("%%") : std::string(1, c);
-  return out;
+  return replace_all(path, "%", "%%");
 }
 
 // The #SBATCH lines of all jobs. All values are checked, so a line cannot hold more than one option.

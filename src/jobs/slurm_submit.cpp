@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/replace_file.h"
 #include "base/text.h"
@@ -33,12 +34,6 @@ std::string whole_path(const std::string& path, const std::string& where) {
   std::string text = whole.string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   return text;
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw cannot_write("suite", "cannot make " + printable(folder, 400) + ": " + failed.message());
 }
 
 // A new folder with the next number. The destructor removes it unless it is kept, or another process has the lock by
@@ -179,8 +174,7 @@ void finish_earlier(const SlurmJob& job, std::vector<Submission>& earlier, const
     SlurmJob again = job;
     again.label = record.label;
     again.folder = record.folder;
-    std::error_code ignored;
-    if (fs::exists(table_path(again), ignored)) submit_table(again, record, alone, host);
+    if (is_there(table_path(again))) submit_table(again, record, alone, host);
   }
 }
 
@@ -230,7 +224,7 @@ Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRu
   SlurmJob job = job_of(options, suite, host.program);
   std::optional<RunLock> alone;  // two concurrent commands would submit everything twice
   if (!options.slurm.dry_run) {
-    make_folder(job.root + "/slurm");
+    make_folder("suite", job.root + "/slurm");
     alone.emplace(wait_for_lock(job.root + "/slurm/lock", kLockPatience, host.stop_requested));
   }
   std::vector<Submission> earlier = read_submissions(job.root);

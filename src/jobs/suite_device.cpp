@@ -1,12 +1,12 @@
 #include "jobs/suite_device.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "jobs/slurm_queue.h"
 
 namespace sb {
@@ -22,9 +22,8 @@ Ids ids_of(const Suite& suite) {
 
 Ids begun(const std::string& root, const Ids& ids) {
   Ids out;
-  std::error_code ignored;
   for (const auto& id : ids)
-    if (std::filesystem::exists(root + "/" + id + "/config.json", ignored)) out.insert(id);
+    if (is_there(root + "/" + id + "/config.json")) out.insert(id);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "jobs/run_names.h"
 #include "store/checkpoint.h"
 #include "store/result.h"
@@ -14,13 +15,12 @@ namespace {
 
 // Sets the state of a run from its files.
 void look(Overview::Run& run, int64_t updates) {
-  std::error_code ignored;
   const std::filesystem::path folder = run.folder;
   if (run.done) {
     run.state = "done";
-  } else if (std::filesystem::exists(folder / "result.json", ignored)) {
+  } else if (is_there(folder / "result.json")) {
     run.state = "damaged";
-  } else if (std::filesystem::exists(folder / "config.json", ignored)) {
+  } else if (is_there(folder / "config.json")) {
     int64_t saved = 0;
     for (const auto& checkpoint : list_checkpoints(run.folder)) saved = std::max(saved, checkpoint.update);
     saved = std::min(saved, updates);

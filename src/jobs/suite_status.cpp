@@ -165,15 +165,13 @@ RunStatusLine run_status(const std::string& folder, int64_t updates, const Slurm
       return {RunStanding::failed, failure->line + "; " + of_task(task, false)};
     return {RunStanding::waiting, of_task(task, true) + (failure ? "; failed before: " + failure->line : "")};
   }
-  std::error_code ignored;
   std::string ended = slurm.over ? "; " + of_task(*slurm.over, false) : "";
-  if (slurm.over && fs::exists(slurm.over->log, ignored)) ended += ", " + one_line(slurm.over->log);
+  if (slurm.over && is_there(slurm.over->log)) ended += ", " + one_line(slurm.over->log);
   if (failure) return {RunStanding::failed, failure->line + ended};
   if (slurm.submitted && !slurm.answered && !slurm.over)
     return {RunStanding::unknown, "submitted, " + how_far(folder, updates)};
   if (held) return {RunStanding::lost, "last by " + holder_text(*record) + ", " + how_far(folder, updates) + ended};
-  if (record && fs::exists(folder + "/config.json", ignored))
-    return {RunStanding::stopped, how_far(folder, updates) + ended};
+  if (record && is_there(folder + "/config.json")) return {RunStanding::stopped, how_far(folder, updates) + ended};
   if (slurm.submitted) return {RunStanding::lost, "submitted, and no longer in the queue" + ended};
   return {RunStanding::missing, ""};
 }
@@ -210,8 +208,7 @@ void print_status(const std::string& root, const Suite& suite, const KnownRuns& 
   const auto submitted = submitted_runs(submissions, !queue);  // jobs without an id count only if queue is unknown
   const auto now = clock_of(root);
   const auto names = run_names(suite.runs);
-  using Align = TextTable::Align;
-  TextTable table({}, {Align::left, Align::left, Align::left, Align::left});
+  TextTable table({}, "llll");
   std::map<RunStanding, size_t> counts;
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const ResolvedConfig& run = suite.runs[i];

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -23,29 +23,24 @@ namespace {
 
 constexpr size_t kMaxOutput = size_t{64} << 20;  // output beyond this is dropped
 
-struct PipeEnds {
-  int ends[2] = {-1, -1};
-  PipeEnds() {
+struct ToolPipe {
+  Descriptor read, write;
+  ToolPipe() {
+    int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
       throw cannot_write("suite", std::string("cannot make a pipe: ") + std::strerror(errno));
-  }
-  ~PipeEnds() {
-    close_end(0);
-    close_end(1);
-  }
-  void close_end(int end) {
-    if (ends[end] >= 0) ::close(ends[end]);
-    ends[end] = -1;
+    read = Descriptor(ends[0]);
+    write = Descriptor(ends[1]);
   }
 };
 
-// Appends available output; returns false at the end of the stream.
-bool take(int fd, std::string& into) {
+// Appends available output; closes at the end of the stream.
+void take(Descriptor& from, std::string& into) {
   char buffer[65536];
-  const ssize_t got = ::read(fd, buffer, sizeof buffer);
-  if (got < 0) return errno == EINTR || errno == EAGAIN;
-  into.append(buffer, std::min(static_cast<size_t>(got), kMaxOutput - std::min(kMaxOutput, into.size())));
-  return got > 0;
+  const ssize_t got = ::read(from.get(), buffer, sizeof buffer);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got > 0) into.append(buffer, std::min(static_cast<size_t>(got), kMaxOutput - std::min(kMaxOutput, into.size())));
+  if (got <= 0) from.reset();
 }
 
 // The environment without variables that make the tools show part of the queue or use another cluster: a job that is
@@ -89,27 +84,27 @@ int start(const std::vector<std::string>& arguments, int out, int err, pid_t& pi
 }  // namespace
 
 ToolOutput run_tool(const std::vector<std::string>& arguments, double seconds) {
-  PipeEnds out, err;
+  ToolPipe out, err;
   ToolOutput result;
   pid_t pid = 0;
-  if (const int failed = start(arguments, out.ends[1], err.ends[1], pid); failed != 0) {
+  if (const int failed = start(arguments, out.write.get(), err.write.get(), pid); failed != 0) {
     result.err = std::strerror(failed);
     return result;
   }
   result.found = true;
-  out.close_end(1);
-  err.close_end(1);
+  out.write.reset();
+  err.write.reset();
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (out.ends[0] >= 0 || err.ends[0] >= 0) {
+  while (out.read.open() || err.read.open()) {
     if (std::chrono::steady_clock::now() >= until) {
       ::kill(pid, SIGKILL);
       result.err += "it took longer than " + std::to_string(static_cast<int>(seconds)) + " s";
       break;
     }
-    pollfd fds[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
+    pollfd fds[2] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
     if (::poll(fds, 2, 200) <= 0) continue;
-    if (fds[0].revents != 0 && !take(out.ends[0], result.out)) out.close_end(0);
-    if (fds[1].revents != 0 && !take(err.ends[0], result.err)) err.close_end(0);
+    if (fds[0].revents != 0) take(out.read, result.out);
+    if (fds[1].revents != 0) take(err.read, result.err);
   }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -134,9 +129,7 @@ std::string shell_quoted(const std::string& text) {
            std::strchr("_-./,:=%+@", c) != nullptr;
   };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  return "'" + replace_all(text, "'", "'\\''") + "'";
 }
 
 std::string shell_line(const std::vector<std::string>& arguments) {

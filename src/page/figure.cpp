@@ -8,7 +8,6 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/replace_file.h"
-#include "base/spreadsheet.h"
 #include "base/text.h"
 
 namespace sb {
@@ -16,9 +15,7 @@ namespace {
 
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+  return "\"" + replace_all(text, "\"", "\"\"") + "\"";
 }
 
 // Whether the name is that of a figure's file, without a path.

@@ -73,25 +73,15 @@ void add_confusion(const Outline& outline, PageData& data) {
     const int plot = 24 * static_cast<int>(cells.size());
     Json spec = vega_base(series_of(outline, cells), plot);
     spec["config"]["range"].erase("category");
-    spec["mark"] = {{"type", "rect"}, {"tooltip", {{"content", "data"}}}};
-    spec["encoding"] = {{"x",
-                         {{"field", "symbol"},
-                          {"type", "nominal"},
-                          {"sort", letters},
-                          {"title", "symbol of the true state"},
-                          {"axis", {{"labelAngle", 0}}}}},
-                        {"y",
-                         {{"field", "series"},
-                          {"type", "nominal"},
-                          {"sort", names},
-                          {"title", nullptr},
-                          {"axis", {{"labelLimit", 200}}}}},
-                        {"color",
-                         {{"field", "wrong"},
-                          {"type", "quantitative"},
-                          {"title", "share wrong"},
-                          {"scale", {{"scheme", "viridis"}, {"domainMin", 0}}},
-                          {"legend", {{"orient", "bottom"}}}}}};
+    spec["mark"] = vega(R"({"type": "rect", "tooltip": {"content": "data"}})");
+    spec["encoding"] = vega(R"({
+      "x": {"field": "symbol", "type": "nominal", "sort": [], "title": "symbol of the true state",
+            "axis": {"labelAngle": 0}},
+      "y": {"field": "series", "type": "nominal", "sort": [], "title": null, "axis": {"labelLimit": 200}},
+      "color": {"field": "wrong", "type": "quantitative", "title": "share wrong",
+                "scale": {"scheme": "viridis", "domainMin": 0}, "legend": {"orient": "bottom"}}})");
+    spec["encoding"]["x"]["sort"] = letters;
+    spec["encoding"]["y"]["sort"] = names;
     figure.spec = std::move(spec);
     figure.palette.clear();
     figure.height = plot + 130;
@@ -119,33 +109,18 @@ void add_confusion(const Outline& outline, PageData& data) {
   Json spec = vega_base(series, plot);
   for (const char* key : {"width", "height"}) spec.erase(key);
   spec["config"]["range"]["category"] = colours_of(answer_colours());
-  spec["facet"] = {{"row",
-                    {{"field", "column"},
-                     {"type", "nominal"},
-                     {"sort", order},
-                     {"title", nullptr},
-                     {"header", {{"labelAngle", 0}, {"labelAlign", "left"}, {"labelLimit", 160}}}}}};
-  spec["spec"] = {{"width", 420},
-                  {"height", plot},
-                  {"mark", {{"type", "bar"}, {"tooltip", {{"content", "data"}}}}},
-                  {"encoding",
-                   {{"y",
-                     {{"field", "series"},
-                      {"type", "nominal"},
-                      {"sort", names},
-                      {"title", nullptr},
-                      {"axis", {{"labelLimit", 200}}}}},
-                    {"x",
-                     {{"field", "share"},
-                      {"type", "quantitative"},
-                      {"title", "share of elements"},
-                      {"scale", {{"domain", {0, 1}}}}}},
-                    {"color",
-                     {{"field", "answer"},
-                      {"type", "nominal"},
-                      {"title", nullptr},
-                      {"scale", {{"domain", {"right", "right symbol, wrong state", "wrong symbol"}}}},
-                      {"legend", {{"orient", "top"}}}}}}}};
+  spec["facet"] = vega(R"({"row": {"field": "column", "type": "nominal", "sort": [], "title": null,
+                           "header": {"labelAngle": 0, "labelAlign": "left", "labelLimit": 160}}})");
+  spec["facet"]["row"]["sort"] = order;
+  spec["spec"] =
+      vega(R"({"width": 420, "height": 0, "mark": {"type": "bar", "tooltip": {"content": "data"}}, "encoding": {
+      "y": {"field": "series", "type": "nominal", "sort": [], "title": null, "axis": {"labelLimit": 200}},
+      "x": {"field": "share", "type": "quantitative", "title": "share of elements", "scale": {"domain": [0, 1]}},
+      "color": {"field": "answer", "type": "nominal", "title": null,
+                "scale": {"domain": ["right", "right symbol, wrong state", "wrong symbol"]},
+                "legend": {"orient": "top"}}}})");
+  spec["spec"]["height"] = plot;
+  spec["spec"]["encoding"]["y"]["sort"] = names;
   figure.spec = std::move(spec);
   figure.palette = answer_colours();
   figure.height = 65 + (plot + 20) * static_cast<int>(order.size());

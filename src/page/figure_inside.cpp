@@ -105,35 +105,22 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
   spec["config"]["range"]["category"] = colours_of(frame_colours());
   Json names = Json::array();
   for (const auto& one : series_of(outline, cells)) names.push_back(one.name);
-  spec["facet"] = {{"row",
-                    {{"field", "series"},
-                     {"type", "nominal"},
-                     {"title", nullptr},
-                     {"sort", names},
-                     {"header", {{"labelAngle", 0}, {"labelAlign", "left"}, {"labelLimit", 150}}}}},
-                   {"column", {{"field", "layer"}, {"type", "ordinal"}, {"title", "layer"}}}};
-  spec["spec"] = {
-      {"width", 170},
-      {"height", plot},
-      {"params",
-       Json::array({{{"name", "pick"}, {"select", {{"type", "point"}, {"fields", {"frames"}}}}, {"bind", "legend"}}})},
-      {"mark", {{"type", "bar"}, {"tooltip", {{"content", "data"}}}}},
-      {"encoding",
-       {{"x",
-         {{"field", "low"},
-          {"bin", {{"binned", true}}},
-          {"type", "quantitative"},
-          {"title", log10 ? gate + ", log10" : gate},
-          {"scale", {{"zero", false}}}}},
-        {"x2", {{"field", "high"}}},
-        {"y", {{"field", "share"}, {"type", "quantitative"}, {"title", "share"}, {"stack", nullptr}}},
-        {"color",
-         {{"field", "frames"},
-          {"type", "nominal"},
-          {"title", "frames"},
-          {"scale", {{"domain", {"data", "gap"}}}},
-          {"legend", {{"orient", "top"}}}}},
-        {"opacity", {{"condition", {{"param", "pick"}, {"value", 0.55}}}, {"value", 0.05}}}}}};
+  spec["facet"] = vega(R"({
+      "row": {"field": "series", "type": "nominal", "title": null, "sort": [],
+              "header": {"labelAngle": 0, "labelAlign": "left", "labelLimit": 150}},
+      "column": {"field": "layer", "type": "ordinal", "title": "layer"}})");
+  spec["facet"]["row"]["sort"] = names;
+  spec["spec"] = vega(R"({"width": 170, "height": 70,
+      "params": [{"name": "pick", "select": {"type": "point", "fields": ["frames"]}, "bind": "legend"}],
+      "mark": {"type": "bar", "tooltip": {"content": "data"}},
+      "encoding": {
+        "x": {"field": "low", "bin": {"binned": true}, "type": "quantitative", "title": "", "scale": {"zero": false}},
+        "x2": {"field": "high"},
+        "y": {"field": "share", "type": "quantitative", "title": "share", "stack": null},
+        "color": {"field": "frames", "type": "nominal", "title": "frames", "scale": {"domain": ["data", "gap"]},
+                  "legend": {"orient": "top"}},
+        "opacity": {"condition": {"param": "pick", "value": 0.55}, "value": 0.05}}})");
+  spec["spec"]["encoding"]["x"]["title"] = log10 ? gate + ", log10" : gate;
   figure.spec = std::move(spec);
   figure.palette = frame_colours();
   figure.height = 90 + (plot + 30) * static_cast<int>(cells.size());
@@ -191,10 +178,9 @@ void add_selectivity(const Outline& outline, PageData& data) {
                    {"x", axis_encoding({"selectivity", "selectivity", false, true})}};
   colour_by_series(encoding, series);
   encoding.erase("strokeDash");
-  encoding["shape"] = {{"field", "index"},
-                       {"type", "nominal"},
-                       {"scale", {{"domain", {"write", "forget"}}, {"range", {"circle", "triangle-up"}}}},
-                       {"legend", {{"orient", "top"}, {"title", nullptr}}}};
+  encoding["shape"] = vega(R"({"field": "index", "type": "nominal",
+                               "scale": {"domain": ["write", "forget"], "range": ["circle", "triangle-up"]},
+                               "legend": {"orient": "top", "title": null}})");
   encoding["opacity"] = dimmed_unless_picked();
   Json spec = vega_base(series, plot);
   spec["params"] = Json::array({legend_pick()});
@@ -266,18 +252,13 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
       for (const auto& spectrum : result_of(outline, run).decays) layers.insert(spectrum.layer);
   const int plot = static_cast<int>(cells.size()) * std::max(34, 12 * static_cast<int>(layers.size()) + 12);
   Json spec = vega_base(series, plot);
-  spec["layer"] = Json::array({layer("q0", "q100", {{"type", "rule"}, {"opacity", 0.5}}),
-                               layer("q5", "q95", {{"type", "rule"}, {"strokeWidth", 3}, {"opacity", 0.7}}),
-                               layer("q25", "q75", {{"type", "rule"}, {"strokeWidth", 7}}),
-                               layer("q50", nullptr,
-                                     {{"type", "point"},
-                                      {"filled", true},
-                                      {"size", 34},
-                                      {"fill", "#ffffff"},
-                                      {"stroke", "#000000"},
-                                      {"strokeWidth", 1},
-                                      {"opacity", 1},
-                                      {"tooltip", {{"content", "data"}}}})});
+  spec["layer"] =
+      Json::array({layer("q0", "q100", {{"type", "rule"}, {"opacity", 0.5}}),
+                   layer("q5", "q95", {{"type", "rule"}, {"strokeWidth", 3}, {"opacity", 0.7}}),
+                   layer("q25", "q75", {{"type", "rule"}, {"strokeWidth", 7}}),
+                   layer("q50", nullptr, vega(R"({"type": "point", "filled": true, "size": 34, "fill": "#ffffff",
+                                              "stroke": "#000000", "strokeWidth": 1, "opacity": 1,
+                                              "tooltip": {"content": "data"}})"))});
   figure.spec = std::move(spec);
   figure.height = plot + 60;
   figure.caption = formatted(

@@ -30,7 +30,18 @@ bool is_squared(const SourceRun& run) {
 struct Drawing {
   const char *kind, *title, *value, *axis, *caption;
   std::vector<CurvePoint> Curves::*curve;
+  bool squared;
 };
+
+const Drawing drawings[] = {
+    {"loss", "Loss while training", "loss", "loss, nats a frame",
+     "Cross-entropy of training batches as means over blocks of updates", &Curves::loss, false},
+    {"learning", "Accuracy while training", "accuracy", "accuracy on valid",
+     "Accuracy on valid at the evaluations so far", &Curves::valid, false},
+    {"squared_loss", "Squared error while training", "loss", "squared error of training batches",
+     "Squared error of training batches as means over blocks of updates", &Curves::loss, true},
+    {"squared_learning", "Squared error on valid while training", "error", "squared error on valid",
+     "Squared error on valid at the evaluations so far", &Curves::valid, true}};
 
 void add_drawing(const Drawing& what, const std::vector<Running>& runs, size_t left_out, PageData& data) {
   const std::string value = what.value, axis = what.axis;
@@ -77,23 +88,15 @@ void add_running(const Outline& outline, const std::vector<size_t>& places, Page
     runs.push_back({&data.board[i], &run.curves, is_squared(run)});
   }
   std::stable_partition(runs.begin(), runs.end(), [](const Running& run) { return run.line->state == "running"; });
-  const size_t left_out = runs.size() - std::min(runs.size(), most_running);
-  runs.resize(runs.size() - left_out);
-  const auto errors = std::stable_partition(runs.begin(), runs.end(), [](const Running& run) { return !run.squared; });
-  const std::vector<Running> squared(errors, runs.end());
-  runs.erase(errors, runs.end());
-  add_drawing({"loss", "Loss while training", "loss", "loss, nats a frame",
-               "Cross-entropy of training batches as means over blocks of updates", &Curves::loss},
-              runs, left_out, data);
-  add_drawing({"learning", "Accuracy while training", "accuracy", "accuracy on valid",
-               "Accuracy on valid at the evaluations so far", &Curves::valid},
-              runs, left_out, data);
-  add_drawing({"squared_loss", "Squared error while training", "loss", "squared error of training batches",
-               "Squared error of training batches as means over blocks of updates", &Curves::loss},
-              squared, left_out, data);
-  add_drawing({"squared_learning", "Squared error on valid while training", "error", "squared error on valid",
-               "Squared error on valid at the evaluations so far", &Curves::valid},
-              squared, left_out, data);
+  std::vector<Running> drawn[2];  // by loss: cross-entropy, squared error
+  size_t left_out[2] = {0, 0};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (i < most_running)
+      drawn[runs[i].squared].push_back(runs[i]);
+    else
+      ++left_out[runs[i].squared];
+  }
+  for (const Drawing& what : drawings) add_drawing(what, drawn[what.squared], left_out[what.squared], data);
 }
 
 }  // namespace sb

@@ -103,27 +103,19 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   Json layers = Json::array();
   if (columns.size() > 1) {
     Json means = models;
-    means.push_back({{"aggregate", Json::array({{{"op", "mean"}, {"field", "entropy"}, {"as", "entropy"}},
-                                                {{"op", "mean"}, {"field", "accuracy"}, {"as", "accuracy"}}})},
-                     {"groupby", {"series", "setting"}}});
+    means.push_back(vega(R"({"aggregate": [{"op": "mean", "field": "entropy", "as": "entropy"},
+                                           {"op": "mean", "field": "accuracy", "as": "accuracy"}],
+                             "groupby": ["series", "setting"]})"));
     layers.push_back(
         {{"transform", std::move(means)}, {"mark", {{"type", "line"}, {"strokeWidth", 2}}}, {"encoding", encoding}});
   }
-  layers.push_back(
-      {{"transform", models},
-       {"params", Json::array({legend_pick(), pan_and_zoom()})},
-       {"mark",
-        {{"type", "point"}, {"filled", true}, {"size", 60}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
-       {"encoding", encoding}});
+  layers.push_back({{"transform", models},
+                    {"params", Json::array({legend_pick(), pan_and_zoom()})},
+                    {"mark", point_mark(60)},
+                    {"encoding", encoding}});
   layers.push_back({{"transform", Json::array({{{"filter", "datum.kind == 'reference'"}}})},
-                    {"mark",
-                     {{"type", "tick"},
-                      {"color", "#808080"},
-                      {"thickness", 2},
-                      {"size", 26},
-                      {"clip", true},
-                      {"tooltip", {{"content", "data"}}},
-                      {"orient", "horizontal"}}},
+                    {"mark", vega(R"({"type": "tick", "color": "#808080", "thickness": 2, "size": 26, "clip": true,
+                                      "tooltip": {"content": "data"}, "orient": "horizontal"})")},
                     {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}}}});
   spec["layer"] = std::move(layers);
   figure.spec = std::move(spec);
@@ -184,11 +176,9 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   spec["layer"].push_back({{"transform", Json::array({{{"filter", "isValid(datum.low)"}}})},
                            {"mark", {{"type", "rule"}, {"clip", true}}},
                            {"encoding", std::move(bars)}});
-  spec["layer"].push_back(
-      {{"params", Json::array({legend_pick(), pan_and_zoom()})},
-       {"mark",
-        {{"type", "point"}, {"filled", true}, {"size", 70}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
-       {"encoding", std::move(encoding)}});
+  spec["layer"].push_back({{"params", Json::array({legend_pick(), pan_and_zoom()})},
+                           {"mark", point_mark(70)},
+                           {"encoding", std::move(encoding)}});
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), sweep_height);
   figure.caption =

@@ -3,14 +3,10 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "base/text.h"
 
 namespace sb {
 namespace {
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
 
 struct Insert {
   std::string_view marker;
@@ -45,59 +41,20 @@ std::string filled(std::string_view html, const std::vector<Insert>& inserts) {
 }  // namespace
 
 std::string html_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
+  return replace_all(xml_escaped(text), "'", "&#39;");
 }
 
 std::string json_in_html(const Json& data) {
-  const std::string plain = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string out;
-  out.reserve(plain.size() + plain.size() / 64);
-  for (size_t i = 0; i < plain.size(); ++i) {
-    const char c = plain[i];
-    if (c == '<') {
-      out += "\\u003c";
-    } else if (c == '>') {
-      out += "\\u003e";
-    } else if (c == '&') {
-      out += "\\u0026";
-    } else if (plain.compare(i, 3, "\xE2\x80\xA8") == 0 || plain.compare(i, 3, "\xE2\x80\xA9") == 0) {
-      out += plain[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
-      i += 2;
-    } else {
-      out += c;
-    }
-  }
+  std::string out = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (const auto& [from, to] :
+       {std::pair{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}, {"\u2028", "\\u2028"}, {"\u2029", "\\u2029"}})
+    out = replace_all(out, from, to);
   return out;
 }
 
 std::string script_in_html(std::string_view script) {
-  std::string out(script);
   // These can occur only inside strings and regular expressions, where the backslash changes nothing.
-  replace_all(out, "</script", "<\\/script");
-  replace_all(out, "<!--", "<\\!--");
-  return out;
+  return replace_all(replace_all(script, "</script", "<\\/script"), "<!--", "<\\!--");
 }
 
 std::string csp_hash(std::string_view text) {

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "grammar/build.h"
+#include "report/layout.h"
 #include "report/order.h"
 #include "report/palette.h"
 
@@ -45,47 +46,27 @@ void add_series(Outline& out) {
   }
 }
 
-std::string range_text(double low, double high) {
-  const std::string a = fixed(low, 3), b = fixed(high, 3);
-  return a == b ? a : a + "–" + b;
-}
-
 void set_bounds(const Outline& outline, const std::vector<size_t>& cells, PageColumn& column) {
-  std::optional<double> low, high, least, most, worst, best;
-  double n_grams = 0, ceilings = 0, chances = 0;
-  size_t with_n_gram = 0, with_ceiling = 0, with_chance = 0;
-  int n_least = 0, n_most = 0;
+  Range ceiling, n_gram, chance, n;
   bool exact = true;
   for (const size_t i : cells) {
     const Cell& cell = outline.rows.cells[i];
     exact &= cell.ceiling_exact;
-    if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound) {
-      low = std::min(low.value_or(*figure), *figure);
-      high = std::max(high.value_or(*figure), *figure);
-      ceilings += *figure;
-      ++with_ceiling;
-    }
-    if (cell.n_gram) {
-      worst = std::min(worst.value_or(*cell.n_gram), *cell.n_gram);
-      best = std::max(best.value_or(*cell.n_gram), *cell.n_gram);
-      n_least = with_n_gram == 0 ? cell.n_least : std::min(n_least, cell.n_least);
-      n_most = std::max(n_most, cell.n_most);
-      n_grams += *cell.n_gram;
-      ++with_n_gram;
-    }
-    if (cell.chance) {
-      least = std::min(least.value_or(*cell.chance), *cell.chance);
-      most = std::max(most.value_or(*cell.chance), *cell.chance);
-      chances += *cell.chance;
-      ++with_chance;
-    }
+    if (const auto& figure = cell.ceiling_exact ? cell.ceiling : cell.upper_bound) ceiling.add(*figure);
+    if (cell.chance) chance.add(*cell.chance);
+    if (!cell.n_gram) continue;
+    n_gram.add(*cell.n_gram);
+    n.add(cell.n_least);
+    n.add(cell.n_most);
   }
-  column.n_gram_text = worst ? formatted("{} (n {})", range_text(*worst, *best), n_text(n_least, n_most)) : "–";
-  column.ceiling_text = low ? (column.squared ? "≥ " : exact ? "" : "≤ ") + range_text(*low, *high) : "–";
-  column.chance_text = least ? range_text(*least, *most) : "–";
-  if (with_n_gram > 0) column.n_gram = n_grams / static_cast<double>(with_n_gram);
-  if (with_ceiling > 0) column.ceiling = ceilings / static_cast<double>(with_ceiling);
-  if (with_chance > 0) column.chance = chances / static_cast<double>(with_chance);
+  const auto digits = [](double v) { return fixed(v, 3); };
+  column.n_gram_text = n_gram.text(digits, "–");
+  if (n.low) column.n_gram_text += formatted(" (n {})", n_text(static_cast<int>(*n.low), static_cast<int>(*n.high)));
+  column.ceiling_text = (!ceiling.low ? "" : column.squared ? "≥ " : exact ? "" : "≤ ") + ceiling.text(digits, "–");
+  column.chance_text = chance.text(digits, "–");
+  column.n_gram = n_gram.mean();
+  column.ceiling = ceiling.mean();
+  column.chance = chance.mean();
 }
 
 void add_columns(Outline& out) {

@@ -47,41 +47,19 @@ std::optional<std::string> link_to(const std::string& folder, const std::string&
 }
 
 const char* state_of(const RunReport& report) {
-  switch (report.state) {
-    case RunState::whole:
-      return "intact";
-    case RunState::without_weights:
-      return "without weights";
-    case RunState::packed:
-      return "packed";
-    case RunState::unfinished:
-      return "unfinished";
-    case RunState::damaged:
-      return "damaged";
-    case RunState::older:
-      return "older";
-    case RunState::newer:
-      break;
-  }
-  return "newer";
+  static constexpr const char* names[] = {"intact",  "without weights", "packed", "unfinished",
+                                          "damaged", "older",           "newer"};
+  return names[static_cast<size_t>(report.state)];
 }
 
 const char* standing_text(Standing standing) {
-  switch (standing) {
-    case Standing::averaged:
-      return "averaged: in the cells of its row";
-    case Standing::not_chosen:
-      return "not chosen: another setting is better on valid";
-    case Standing::not_eligible:
-      return "not eligible: its setting lacks seeds that others have";
-    case Standing::none_chosen:
-      return "none chosen: no setting of its row could be chosen";
-    case Standing::diverged:
-      return "diverged: in no mean";
-    case Standing::seed_not_common:
-      break;
-  }
-  return "seed not common: the settings compared do not all have its seed";
+  static constexpr const char* texts[] = {"averaged: in the cells of its row",
+                                          "not chosen: another setting is better on valid",
+                                          "not eligible: its setting lacks seeds that others have",
+                                          "none chosen: no setting of its row could be chosen",
+                                          "diverged: in no mean",
+                                          "seed not common: the settings compared do not all have its seed"};
+  return texts[static_cast<size_t>(standing)];
 }
 
 // Differences from the defaults. Needs the models, since only they define the defaults of switches.

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "store/run_lock.h"
@@ -34,8 +35,7 @@ std::string stamp_of(const std::string& folder, bool in_archive) {
   };
   if (in_archive) {
     for (fs::path path = folder; path.has_relative_path(); path = path.parent_path()) {
-      std::error_code failed;
-      if (fs::is_regular_file(path, failed)) add(path);
+      if (is_file(path)) add(path);
     }
   } else {
     std::error_code failed;
@@ -140,8 +140,7 @@ SourceContent PageSource::read() {
   std::map<std::string, Kept> now;
   std::mutex lock;
   const auto reader = [&](const std::string& folder, const RunTree& tree) {
-    std::error_code failed;
-    const bool in_archive = !fs::is_directory(folder, failed);
+    const bool in_archive = !is_folder(folder);
     std::string stamp = stamp_of(folder, in_archive);
     const auto before = kept_.find(folder);
     auto run = before != kept_.end() && before->second.stamp == stamp ? before->second.run

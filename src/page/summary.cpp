@@ -10,6 +10,7 @@
 #include "findings/verdict.h"
 #include "report/cells.h"
 #include "report/layout.h"
+#include "report/order.h"
 
 namespace sb {
 
@@ -193,49 +194,33 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
   }
 }
 
-template <class Value, class Text>
-std::string range_text(const std::set<Value>& values, const Text& text) {
-  if (values.empty()) return "–";
-  const std::string a = text(static_cast<double>(*values.begin())), b = text(static_cast<double>(*values.rbegin()));
-  return a == b ? a : a + "–" + b;
-}
-
 constexpr const char* shared_mark = " (shared)";
-
-struct Speeds {
-  double sum = 0;
-  size_t n = 0;
-  void add(double speed) {
-    sum += speed;
-    ++n;
-  }
-};
 
 SummaryRow summary_row(const Outline& outline, size_t series) {
   SummaryRow out;
   out.series = outline.series[series].id;
-  std::set<int64_t> params, states;
+  Range params, states;
   std::set<std::string> precisions;
   bool grows = false, unknown = false;
-  Speeds alone, shared;  // of runs that had the device to themselves, as far as is known, and of others
+  Range alone, shared;  // of runs that had the device to themselves, as far as is known, and of others
   for (size_t run = 0; run < outline.rows.runs.size(); ++run) {
     if (outline.series_of_group[outline.rows.group_of[run]] != series) continue;
     const Result& r = outline.rows.runs[run].result;
-    params.insert(r.params);
-    if (r.state_size) states.insert(*r.state_size);
+    params.add(static_cast<double>(r.params));
+    if (r.state_size) states.add(static_cast<double>(*r.state_size));
     (is_external(r) ? unknown : grows) |= !r.state_size;
     precisions.insert(r.precision);
     if (r.made && r.made->tokens_per_second)
       (r.made->shared_by.value_or(1) > 1 ? shared : alone).add(*r.made->tokens_per_second);
   }
-  if (!params.empty()) out.params = *params.begin();
-  out.params_text = range_text(params, amount);
-  if (!grows && !unknown && !states.empty()) out.state = *states.begin();
-  out.state_text = unknown ? "–" : grows ? "grows" : range_text(states, amount);
+  if (params.low) out.params = static_cast<int64_t>(*params.low);
+  out.params_text = params.text(amount, "–");
+  if (!grows && !unknown && states.low) out.state = static_cast<int64_t>(*states.low);
+  out.state_text = unknown ? "–" : grows ? "grows" : states.text(amount, "–");
   out.precision_text = joined(precisions, ", ");
   out.speed_text = "–";
-  if (const Speeds& timed = alone.n > 0 ? alone : shared; timed.n > 0) {
-    out.speed = timed.sum / static_cast<double>(timed.n);
+  if (const Range& timed = alone.n > 0 ? alone : shared; timed.n > 0) {
+    out.speed = timed.mean();
     out.speed_text = grouped(static_cast<uint64_t>(std::llround(*out.speed))) + (alone.n > 0 ? "" : shared_mark);
   }
   return out;
@@ -326,9 +311,7 @@ void add_compare(const Outline& outline, PageData& data) {
     }
     std::vector<std::vector<std::string>> order;
     for (const auto& [grammar, name] : grammars) order.push_back(grammar);
-    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), less_value);
-    });
+    std::sort(order.begin(), order.end(), less_all);
     for (const auto& grammar : order) column.grammars.push_back(grammars[grammar]);
     for (size_t i = 0; i < cells.size(); ++i) {
       GrammarValues one{outline.series[outline.cells[cells[i]].series].id, {}, {}};

@@ -6,7 +6,6 @@ namespace sb {
 namespace {
 
 constexpr const char* schema = "https://vega.github.io/schema/vega-lite/v6.json";
-constexpr const char* grey = "#808080";  // 3.9:1 on white, 5.3:1 on black
 constexpr int legend_columns = 4;
 
 Json only(const char* kind) {
@@ -19,17 +18,13 @@ Json names_of(const std::vector<PageSeries>& series) {
   return out;
 }
 
+// The grey of references has a contrast of 3.9:1 on white and 5.3:1 on black.
 void add_references(Json& layers, const Axis& x, const Axis& y) {
-  layers.push_back(
-      {{"transform", only("reference")},
-       {"mark",
-        {{"type", "line"},
-         {"strokeDash", {5, 4}},
-         {"color", grey},
-         {"clip", true},
-         {"tooltip", {{"content", "data"}}}}},
-       {"encoding",
-        {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", {{"field", "series"}, {"type", "nominal"}}}}}});
+  const Json series = vega(R"({"field": "series", "type": "nominal"})");
+  layers.push_back({{"transform", only("reference")},
+                    {"mark", vega(R"({"type": "line", "strokeDash": [5, 4], "color": "#808080", "clip": true,
+                                      "tooltip": {"content": "data"}})")},
+                    {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", series}}}});
   // Labels are at different ends, since the lines of the best learners may coincide.
   struct Place {
     const char *align, *end, *which;
@@ -40,30 +35,28 @@ void add_references(Json& layers, const Axis& x, const Axis& y) {
     last.push_back({{"filter", place.which}});
     last.push_back({{"joinaggregate", Json::array({{{"op", place.end}, {"field", x.field}, {"as", "furthest"}}})}});
     last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
-    layers.push_back(
-        {{"transform", std::move(last)},
-         {"mark",
-          {{"type", "text"},
-           {"align", place.align},
-           {"baseline", "bottom"},
-           {"dy", -3},
-           {"color", grey},
-           {"fontSize", 11}}},
-         {"encoding",
-          {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+    layers.push_back({{"transform", std::move(last)},
+                      {"mark", vega(R"({"type": "text", "align": "", "baseline": "bottom", "dy": -3,
+                                        "color": "#808080", "fontSize": 11})")},
+                      {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", series}}}});
+    layers.back()["mark"]["align"] = place.align;
   }
 }
 
 }  // namespace
 
+Json vega(const char* json) {
+  return Json::parse(json);
+}
+
 Json vega_base(const std::vector<PageSeries>& series, int plot_height) {
   Json colours = Json::array();
   for (const auto& one : series) colours.push_back(palette_light()[static_cast<size_t>(one.colour)]);
   Json out = {{"$schema", schema}, {"data", {{"name", "rows"}}}, {"width", "container"}, {"height", plot_height}};
-  out["config"] = {{"range", {{"category", std::move(colours)}}},
-                   {"view", {{"stroke", nullptr}}},
-                   {"axis", {{"labelFontSize", 12}, {"titleFontSize", 12}, {"titleFontWeight", "normal"}}},
-                   {"legend", {{"labelFontSize", 12}, {"labelLimit", 260}}}};
+  out["config"] = vega(R"({"range": {"category": []}, "view": {"stroke": null},
+      "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+      "legend": {"labelFontSize": 12, "labelLimit": 260}})");
+  out["config"]["range"]["category"] = std::move(colours);
   return out;
 }
 
@@ -90,6 +83,10 @@ Json legend_pick() {
 // Zooms only with Ctrl; the wheel alone scrolls the page.
 Json pan_and_zoom() {
   return {{"name", "view"}, {"select", {{"type", "interval"}, {"zoom", "wheel![event.ctrlKey]"}}}, {"bind", "scales"}};
+}
+
+Json point_mark(int size) {
+  return {{"type", "point"}, {"filled", true}, {"size", size}, {"clip", true}, {"tooltip", {{"content", "data"}}}};
 }
 
 Json dimmed_unless_picked() {
@@ -125,11 +122,7 @@ Json line_chart(const std::vector<PageSeries>& series, const Axis& across, const
                     {"mark", {{"type", "line"}, {"strokeWidth", 2}, {"clip", true}}},
                     {"encoding", encoding}});
   encoding.erase("strokeDash");
-  layers.push_back(
-      {{"transform", only("model")},
-       {"mark",
-        {{"type", "point"}, {"filled", true}, {"size", 36}, {"clip", true}, {"tooltip", {{"content", "data"}}}}},
-       {"encoding", std::move(encoding)}});
+  layers.push_back({{"transform", only("model")}, {"mark", point_mark(36)}, {"encoding", std::move(encoding)}});
   if (parts.references) add_references(layers, x, y);
   out["layer"] = std::move(layers);
   return out;
@@ -137,13 +130,10 @@ Json line_chart(const std::vector<PageSeries>& series, const Axis& across, const
 
 Json bar_chart(const std::vector<PageSeries>& series, const Axis& x, bool references, int plot_height) {
   Json out = vega_base(series, plot_height);
-  Json encoding = {{"y",
-                    {{"field", "series"},
-                     {"type", "nominal"},
-                     {"title", nullptr},
-                     {"sort", names_of(series)},
-                     {"axis", {{"labelLimit", 220}}}}},
-                   {"x", axis_encoding(x)}};
+  Json encoding = vega(R"({"y": {"field": "series", "type": "nominal", "title": null, "sort": [],
+                                 "axis": {"labelLimit": 220}}})");
+  encoding["y"]["sort"] = names_of(series);
+  encoding["x"] = axis_encoding(x);
   colour_by_series(encoding, series);
   encoding.erase("strokeDash");
   encoding["color"]["legend"] = nullptr;
@@ -153,20 +143,14 @@ Json bar_chart(const std::vector<PageSeries>& series, const Axis& x, bool refere
                     {"encoding", std::move(encoding)}});
   if (references) {
     layers.push_back({{"transform", only("reference")},
-                      {"mark", {{"type", "rule"}, {"strokeDash", {5, 3}}, {"color", grey}}},
+                      {"mark", vega(R"({"type": "rule", "strokeDash": [5, 3], "color": "#808080"})")},
                       {"encoding", {{"x", axis_encoding(x)}}}});
     layers.push_back(
         {{"transform", only("reference")},
-         {"mark",
-          {{"type", "text"},
-           {"align", "right"},
-           {"dx", -3},
-           {"dy", -2},
-           {"baseline", "top"},
-           {"color", grey},
-           {"fontSize", 11}}},
-         {"encoding",
-          {{"x", axis_encoding(x)}, {"y", {{"value", 0}}}, {"text", {{"field", "series"}, {"type", "nominal"}}}}}});
+         {"mark", vega(R"({"type": "text", "align": "right", "dx": -3, "dy": -2, "baseline": "top",
+                                        "color": "#808080", "fontSize": 11})")},
+         {"encoding", vega(R"({"x": {}, "y": {"value": 0}, "text": {"field": "series", "type": "nominal"}})")}});
+    layers.back()["encoding"]["x"] = axis_encoding(x);
   }
   out["layer"] = std::move(layers);
   return out;

@@ -14,6 +14,7 @@ struct Axis {
   bool padded = false;  // adds space at the ends, so that no mark is cut off
 };
 
+Json vega(const char* json);  // a piece of a specification
 // Title, background, and the colours of these series as the scale "category".
 Json vega_base(const std::vector<PageSeries>& series, int plot_height);
 // Encodes the column "series" by colour (and by dashes if a model has several settings), with the legend below.
@@ -21,6 +22,7 @@ void colour_by_series(Json& encoding, const std::vector<PageSeries>& series);
 Json legend_pick();  // a click on the legend highlights one series
 Json pan_and_zoom();
 Json dimmed_unless_picked();  // an opacity
+Json point_mark(int size);    // with all values of a point shown on hover
 Json axis_encoding(const Axis& axis);
 
 // Line chart over x, with all values of a point shown on hover. If the rows exist: a band from "low" to "high", and

@@ -13,21 +13,6 @@
 namespace sb {
 namespace {
 
-// "0.959" or "0.959–0.999".
-struct Range {
-  std::optional<double> low, high;
-  void add(double value) {
-    if (!low || value < *low) low = value;
-    if (!high || value > *high) high = value;
-  }
-  template <class Text>
-  std::string text(const Text& text) const {
-    if (!low) return "";
-    const std::string a = text(*low), b = text(*high);
-    return a == b ? a : a + "–" + b;
-  }
-};
-
 // Whether cells average different numbers of runs, so that each must show its own.
 bool counts_differ(const Rows& rows) {
   std::set<std::pair<size_t, int64_t>> counts;

@@ -1,9 +1,33 @@
 // Lays out rows as sheets for people.
 #pragma once
+#include <optional>
+
 #include "report/labels.h"
 #include "report/sheet.h"
 
 namespace sb {
+
+// The range of some figures, and their mean.
+struct Range {
+  std::optional<double> low, high;
+  double sum = 0;
+  size_t n = 0;
+
+  void add(double value) {
+    if (!low || value < *low) low = value;
+    if (!high || value > *high) high = value;
+    sum += value;
+    ++n;
+  }
+  std::optional<double> mean() const { return n > 0 ? std::optional(sum / static_cast<double>(n)) : std::nullopt; }
+  // "0.959" or "0.959–0.999"; `none` if there are no figures.
+  template <class Text>
+  std::string text(const Text& text, const char* none = "") const {
+    if (!low) return none;
+    const std::string a = text(*low), b = text(*high);
+    return a == b ? a : a + "–" + b;
+  }
+};
 
 Sheet cell_sheet(const Rows& rows, const Labels& labels);
 Sheet run_sheet(const Rows& rows, const Labels& labels);

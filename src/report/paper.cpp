@@ -69,6 +69,12 @@ const std::vector<Row>& paper_rows() {
   return rows;
 }
 
+const Row* find_row(const std::string& model) {
+  for (const Row& row : paper_rows())
+    if (model == row.model) return &row;
+  return nullptr;
+}
+
 // All keys that the paper fixes for a run of this task; the program's defaults are the paper's values.
 const std::map<std::string, std::string>& fixed_settings(int task) {
   static const auto all = [] {
@@ -93,11 +99,6 @@ const std::map<std::string, std::string>& fixed_settings(int task) {
 std::string switch_plain(std::string text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   return text == "true" ? "on" : text == "false" ? "off" : text;
-}
-
-bool same_value(const std::string& a, const std::string& b) {
-  const auto x = parse_finite(a), y = parse_finite(b);
-  return x && y ? *x == *y : a == b;
 }
 
 bool same_switches(const Result& result, const Row& row, const Size& size) {
@@ -126,10 +127,14 @@ bool one_of(const Result& result, const char* key, std::initializer_list<double>
 
 }  // namespace
 
+bool same_value(const std::string& a, const std::string& b) {
+  const auto x = parse_finite(a), y = parse_finite(b);
+  return x && y ? *x == *y : a == b;
+}
+
 std::optional<bool> is_paper_switch(const std::string& model, const std::string& name, const std::string& value) {
-  const auto& rows = paper_rows();
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return model == each.model; });
-  if (row == rows.end()) return std::nullopt;
+  const Row* row = find_row(model);
+  if (!row) return std::nullopt;
   const std::string plain = switch_plain(value);
   if (name == "d_state")
     return std::any_of(row->size.begin(), row->size.end(),
@@ -140,9 +145,8 @@ std::optional<bool> is_paper_switch(const std::string& model, const std::string&
 }
 
 std::optional<PaperFigure> paper_figure(const Result& result) {
-  const auto& rows = paper_rows();
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return result.model == each.model; });
-  if (row == rows.end() || result.task < 1 || result.task > 3) return std::nullopt;
+  const Row* row = find_row(result.model);
+  if (!row || result.task < 1 || result.task > 3) return std::nullopt;
   const auto task = static_cast<size_t>(result.task - 1);
   // The Transformer's 648 is the same network as its 768.
   const bool width = result.width == row->size[task].width || (result.model == "transformer" && result.width == 648);
@@ -167,9 +171,8 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
 }
 
 std::optional<PaperFigure> paper_table(const std::string& model, int task) {
-  const auto& rows = paper_rows();
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return model == each.model; });
-  if (row == rows.end() || task < 1 || task > 3) return std::nullopt;
+  const Row* row = find_row(model);
+  if (!row || task < 1 || task > 3) return std::nullopt;
   return row->figure[static_cast<size_t>(task - 1)];
 }
 
@@ -180,9 +183,13 @@ std::vector<std::string> paper_models() {
 }
 
 int model_rank(const std::string& model) {
-  const auto& rows = paper_rows();
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return model == each.model; });
-  return static_cast<int>(row - rows.begin());
+  const Row* row = find_row(model);
+  return static_cast<int>(row ? row - paper_rows().data() : std::ssize(paper_rows()));
+}
+
+int paper_width(const std::string& model) {
+  const Row* row = find_row(model);
+  return row ? static_cast<int>(row->size[0].width) : 1024;
 }
 
 }  // namespace sb

@@ -23,8 +23,11 @@ std::optional<PaperFigure> paper_table(const std::string& model, int task);
 // Whether the paper's network of this model has the switch at this value (JSON text); nullopt if the paper does not
 // have the model. `d_state` may be that of any of its sizes.
 std::optional<bool> is_paper_switch(const std::string& model, const std::string& name, const std::string& value);
-std::vector<std::string> paper_models();  // in the order of its tables
+bool same_value(const std::string& a, const std::string& b);  // of switches and keys: "2" is "2.0"
+std::vector<std::string> paper_models();                      // in the order of its tables
 // Position of a model in tables: the paper's models in its order, then all others.
 int model_rank(const std::string& model);
+// Width of the paper's largest network of this model; 1024 for other models.
+int paper_width(const std::string& model);
 
 }  // namespace sb

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "report/cells.h"
 #include "report/labels.h"
+#include "report/order.h"
 #include "report/select.h"
 
 namespace sb {
@@ -124,10 +125,6 @@ std::vector<std::string> values_of(const ConfigMap& config, const std::vector<st
   return out;
 }
 
-bool less_values(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), less_value);
-}
-
 class Grouping {
  public:
   explicit Grouping(Rows& rows) : rows_(rows) {}
@@ -162,13 +159,13 @@ class Grouping {
   }
 
   void arrange(Group& group) const {
-    const auto by_seed = [&](size_t a, size_t b) { return less_values(rows_.seeds[a], rows_.seeds[b]); };
+    const auto by_seed = [&](size_t a, size_t b) { return less_all(rows_.seeds[a], rows_.seeds[b]); };
     for (auto& candidate : group.candidates) {
       std::stable_sort(candidate.runs.begin(), candidate.runs.end(), by_seed);
       std::stable_sort(candidate.diverged.begin(), candidate.diverged.end(), by_seed);
     }
     std::sort(group.candidates.begin(), group.candidates.end(),
-              [](const Candidate& a, const Candidate& b) { return less_values(a.settings, b.settings); });
+              [](const Candidate& a, const Candidate& b) { return less_all(a.settings, b.settings); });
   }
 
   Rows& rows_;

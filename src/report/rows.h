@@ -120,8 +120,8 @@ struct LeftOut {
 
 // A run that is in no cell, with its config if known.
 struct MissingRun {
-  enum class Why { unfinished, damaged, untested, other_schema };
-  std::string name;  // of its folder
+  enum class Why { diverged, unfinished, damaged, untested, other_schema };  // diverged: only of a LostRun
+  std::string name;                                                          // of its folder
   ConfigMap config;
   Why why = Why::unfinished;
 };

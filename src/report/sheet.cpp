@@ -1,6 +1,7 @@
 #include "report/sheet.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -10,16 +11,6 @@ namespace {
 
 constexpr size_t widest_text = 150;  // characters before columns go into a table of their own
 using Lines = std::vector<std::string>;
-
-std::string replaced(const std::string& text, const std::string& from, const std::string& to) {
-  std::string out;
-  size_t at = 0;
-  for (size_t next = text.find(from); next != std::string::npos; next = text.find(from, at)) {
-    out += text.substr(at, next - at) + to;
-    at = next + from.size();
-  }
-  return out + text.substr(at);
-}
 
 // Splits a wide table into parts, each a list of column indices: the labels, then as many blocks as fit.
 std::vector<std::vector<size_t>> parts_of(const Sheet& sheet, const std::vector<size_t>& width) {
@@ -126,47 +117,19 @@ std::string markdown_escaped(const std::string& text) {
 }
 
 std::string latex_escaped(const std::string& text) {
+  static const std::map<char, std::string> names = {{'\\', "backslash"}, {'~', "asciitilde"}, {'^', "asciicircum"},
+                                                    {'<', "less"},       {'>', "greater"},    {'|', "bar"},
+                                                    {'"', "quotedbl"}};
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-      case '%':
-      case '$':
-      case '#':
-      case '_':
-      case '{':
-      case '}':
-        out += std::string("\\") + c;
-        break;
-      case '\\':
-        out += "\\textbackslash{}";
-        break;
-      case '~':
-        out += "\\textasciitilde{}";
-        break;
-      case '^':
-        out += "\\textasciicircum{}";
-        break;
-      case '<':
-        out += "\\textless{}";
-        break;
-      case '>':
-        out += "\\textgreater{}";
-        break;
-      case '|':
-        out += "\\textbar{}";
-        break;
-      case '"':
-        out += "\\textquotedbl{}";
-        break;
-      default:
-        out += c;
-    }
+    if (const auto named = names.find(c); named != names.end())
+      out += "\\text" + named->second + "{}";
+    else
+      out += (std::string_view("&%$#_{}").find(c) == std::string_view::npos ? "" : "\\") + std::string(1, c);
   }
-  out = replaced(out, "±", "$\\pm$");
-  out = replaced(out, "≤", "$\\leq$");
-  out = replaced(out, "≥", "$\\geq$");
-  return replaced(out, "–", "--");
+  for (const auto& [from, to] : {std::pair{"±", "$\\pm$"}, {"≤", "$\\leq$"}, {"≥", "$\\geq$"}, {"–", "--"}})
+    out = replace_all(out, from, to);
+  return out;
 }
 
 std::string escaped_lines(const Lines& lines, const std::string& between, std::string (*escape)(const std::string&)) {

@@ -8,7 +8,6 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "base/spreadsheet.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "report/layout.h"
@@ -188,9 +187,7 @@ std::string csv_field(const Json& value) {
   const std::string text = spreadsheet_safe(printable(value.get_ref<const std::string&>(), 8192));
   const bool bare = text.find_first_of(",\"'") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ');
   if (bare) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+  return "\"" + replace_all(text, "\"", "\"\"") + "\"";
 }
 
 std::string csv_text(const std::vector<Json>& records) {

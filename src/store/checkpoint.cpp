@@ -164,10 +164,9 @@ std::optional<Checkpoint> load_newest_checkpoint(const std::string& folder, cons
   std::vector<StoredCheckpoint> found = list_checkpoints(folder);
   for (const int64_t update : spoken_of) {
     const std::string path = (fs::path(folder) / checkpoint_name(update)).string();
-    std::error_code ignored;
     const bool listed =
         std::any_of(found.begin(), found.end(), [&](const auto& each) { return each.update == update; });
-    if (!listed && fs::is_regular_file(path, ignored)) found.push_back({update, path});
+    if (!listed && is_file(path)) found.push_back({update, path});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.update > b.update; });
   for (const auto& stored : found) {

@@ -13,9 +13,7 @@
 
 namespace sb {
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, GatePoint>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<GatePoint> auto& v) {
   f.whole("gap", v.gap, 0, 100000);
   f.object("figures", v.figures);
   f.objects("decays", v.decays, 4096);
@@ -26,8 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t most_files = 4096;
 
-template <class Fields, class T>
-void describe_request(Fields& f, T& v) {
+void describe_request(auto& f, auto& v) {
   f.text("run_id", v.run_id, 64);
   f.text("split", v.split, 16);
   f.whole("samples", v.samples, 1, most_count);
@@ -40,8 +37,7 @@ void describe_request(Fields& f, T& v) {
   f.text("precision", v.precision, 16);
 }
 
-template <class Fields, class T>
-void describe_all(Fields& f, T& v) {
+void describe_all(auto& f, auto& v) {
   describe_request(f, v);
   f.text("model", v.model);
   f.whole("task", v.task, 0, 1000);
@@ -201,7 +197,7 @@ std::vector<SavedEvaluation> load_evaluations(const std::string& folder, const E
 
 std::vector<SavedEvaluation> load_evaluations(const std::string& folder, std::vector<std::string>* problems) {
   if (evaluation_paths(folder).empty()) return {};
-  const RunIdentity identity = check_identity(folder);
+  const StoredConfig identity = check_identity(folder);
   return load_evaluations(folder, evaluated_run(identity.run_id, config_map(identity.canonical)), problems);
 }
 

@@ -1,16 +1,15 @@
 #include "store/find_runs.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "store/run_files.h"
 
 namespace sb {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr int deepest_folder = 4;  // folders below the root in which runs are looked for
 
 bool is_run(const std::string& folder, const RunTree& tree) {
@@ -79,9 +78,8 @@ class Search {
 }  // namespace
 
 void expect_folder_or_archive(const std::string& root, const std::string& where) {
-  std::error_code failed;
-  if (fs::is_directory(root, failed)) return;
-  if (!fs::is_regular_file(root, failed))
+  if (is_folder(root)) return;
+  if (!is_file(root))
     throw bad_input(where, "expected a folder of runs or an archive, got '" + printable(root, 400) + "'");
   if (!RunTree::is_archive(root))
     throw bad_input(where,
@@ -95,8 +93,7 @@ FoundFolders find_runs(const std::string& root) {
 }
 
 FoundFolders find_runs(const std::string& root, RunTree& tree) {
-  std::error_code ignored;
-  if (fs::is_regular_file(root, ignored)) tree.open(root);
+  if (is_file(root)) tree.open(root);
   return Search(tree, &tree).look(root);
 }
 

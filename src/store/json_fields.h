@@ -22,6 +22,10 @@ constexpr size_t most_text = 4096;
 // bad_input "[where] …, file".
 nlohmann::json parse_bounded(std::string_view text, size_t most_bytes, const char* where, const std::string& file);
 
+// The parameter of describe(): a `Struct` to write, which is const, or to read into.
+template <class T, class Struct>
+concept Described = std::is_same_v<std::remove_const_t<T>, Struct>;
+
 class FieldWriter {
  public:
   using Json = nlohmann::ordered_json;

@@ -1,7 +1,5 @@
 #include "store/open_run.h"
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -13,13 +11,11 @@
 namespace sb {
 namespace {
 
-namespace fs = std::filesystem;
-
 Error refused(const std::string& path, const std::string& what) {
   return bad_input("run", printable(path, 400) + ": " + what);
 }
 
-Result result_of(const std::string& folder, const RunIdentity& identity, const RunTree& tree) {
+Result result_of(const std::string& folder, const StoredConfig& identity, const RunTree& tree) {
   Result result = load_result(folder, tree);
   expect_result_of(result, identity.run_id, identity.canonical, folder);
   return result;
@@ -49,15 +45,14 @@ Result open_result(const std::string& folder, const RunTree& tree) {
 }
 
 OpenRun open_run(const std::string& folder, const ModelRules& rules) {
-  const RunIdentity identity = check_identity(folder);
+  const StoredConfig identity = check_identity(folder);
   OpenRun run;
   run.folder = folder;
   run.config = resolve_stored(folder, RunTree::disk(), rules);
   expect_run(run.config, identity, folder);
   run.config.run_id = identity.run_id;
   run.config.canonical = identity.canonical;
-  std::error_code failed;
-  if (fs::exists(file_in(folder, "result.json"), failed)) run.result = result_of(folder, identity, RunTree::disk());
+  if (is_there(file_in(folder, "result.json"))) run.result = result_of(folder, identity, RunTree::disk());
   if (run.result) check_files(folder, *run.result);
   return run;
 }

@@ -10,16 +10,12 @@
 
 namespace sb {
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, StateShare>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<StateShare> auto& v) {
   f.whole("state", v.state, 0, 65535);
   f.real("p", v.probability, 0, 1);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, ElementRecord>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<ElementRecord> auto& v) {
   f.whole("symbol", v.symbol, -1, 65535);
   f.whole("state", v.state, -1, 65535);
   f.whole("gap_frames", v.gap_frames, 0, 100000);
@@ -28,25 +24,19 @@ void describe(Fields& f, T& v) {
   f.objects("filter", v.filter, recorded_states);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, SampleRecord>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<SampleRecord> auto& v) {
   f.whole("index", v.index, 0, most_count);
   f.whole("length", v.length, 0, most_count);
   f.objects("elements", v.elements, recorded_elements);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, DivergenceFigure>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<DivergenceFigure> auto& v) {
   f.whole("update", v.update, 0, most_count);
   f.whole("layer", v.layer, -1, 65535);
   f.text("tensor", v.tensor);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, Result>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<Result> auto& v) {
   f.text("run_id", v.run_id, 64);
   f.text("status", v.status, 16);
   f.text("model", v.model);

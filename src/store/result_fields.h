@@ -10,9 +10,7 @@ namespace sb {
 
 constexpr double any_real = std::numeric_limits<double>::max();
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, CeilingFigure>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<CeilingFigure> auto& v) {
   f.real("mse", v.mse, 0, any_real);
   if (!v.mse) f.real("accuracy", v.accuracy, 0, 1);
   f.real("stderr", v.stderr_, 0, v.mse ? any_real : 1);
@@ -22,26 +20,20 @@ void describe(Fields& f, T& v) {
   f.whole("samples", v.samples, 1, most_count);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, AccuracyBin>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<AccuracyBin> auto& v) {
   f.real("from", v.from, 0, any_real);
   f.real("accuracy", v.accuracy, 0, 1);
   f.whole("count", v.count, 1, most_count);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, SymbolConfusion>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<SymbolConfusion> auto& v) {
   f.whole("symbol", v.symbol, 0, 65535);
   f.whole("right", v.right, 0, most_count);
   f.whole("same_symbol", v.same_symbol, 0, most_count);
   f.whole("other_symbol", v.other_symbol, 0, most_count);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, Measurement>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<Measurement> auto& v) {
   f.text("split", v.split, 16);
   f.text("axis", v.axis, 64);
   f.whole(v.axis ? "at" : "gap", v.at, 0, 100000);
@@ -61,17 +53,13 @@ void describe(Fields& f, T& v) {
   f.objects("confusion", v.confusion, 65536);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, GateCounts>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<GateCounts> auto& v) {
   f.whole("total", v.total, 0, most_count);
   f.numbers("counts", v.counts, 0, static_cast<double>(most_count), 256);
   if (v.total > 0) f.real("mean", v.mean, -any_real, any_real);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, GateFigure>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<GateFigure> auto& v) {
   f.whole("layer", v.layer, 0, 65535);
   f.text("gate", v.gate, 64);
   f.real("low", v.low, -1e9, 1e9);
@@ -81,24 +69,18 @@ void describe(Fields& f, T& v) {
   f.object("gap", v.gap);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, GateFigures>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<GateFigures> auto& v) {
   f.objects("gates", v.gates, 4096);
   f.real("write_selectivity", v.write_selectivity, -any_real, any_real);
   f.real("forget_selectivity", v.forget_selectivity, -any_real, any_real);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, DecaySpectrum>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<DecaySpectrum> auto& v) {
   f.whole("layer", v.layer, 0, 65535);
   f.numbers("quantiles", v.quantiles, -any_real, any_real, 64);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, BaselineFigures>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<BaselineFigures> auto& v) {
   f.real("majority", v.majority, 0, 1);
   f.real("table_learner", v.table_learner, 0, 1);
   f.numbers("n_gram", v.n_gram, 0, 1, 64);
@@ -108,9 +90,7 @@ void describe(Fields& f, T& v) {
   f.whole("test_samples", v.test_samples, 0, most_count);
 }
 
-template <class Fields, class T>
-requires std::is_same_v<std::remove_const_t<T>, Provenance>
-void describe(Fields& f, T& v) {
+void describe(auto& f, Described<Provenance> auto& v) {
   f.text("version", v.version);
   f.text("commit", v.commit);
   f.text("compiler", v.compiler);

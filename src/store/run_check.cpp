@@ -140,23 +140,9 @@ class Inspector {
 }  // namespace
 
 const char* to_string(RunState state) {
-  switch (state) {
-    case RunState::whole:
-      return "intact";
-    case RunState::without_weights:
-      return "intact without weights";
-    case RunState::packed:
-      return "intact, packed";
-    case RunState::unfinished:
-      return "unfinished";
-    case RunState::damaged:
-      return "damaged";
-    case RunState::older:
-      return "older format";
-    case RunState::newer:
-      break;
-  }
-  return "newer format";
+  static constexpr const char* names[] = {"intact",  "intact without weights", "intact, packed", "unfinished",
+                                          "damaged", "older format",           "newer format"};
+  return names[static_cast<size_t>(state)];
 }
 
 RunReport inspect_run(const std::string& folder, CheckScope look, const RunTree& tree) {

@@ -15,14 +15,14 @@
 
 namespace sb {
 
-RunIdentity check_identity(const std::string& folder, const RunTree& tree) {
-  const StoredConfig stored = read_stored_config(folder, tree);
+StoredConfig check_identity(const std::string& folder, const RunTree& tree) {
+  StoredConfig stored = read_stored_config(folder, tree);
   const std::string toml = file_in(folder, "config.toml");
   if (tree.read(toml, kMaxConfigFileBytes) != stored.toml) {
     throw bad_input("run",
                     printable(toml, 400) + ": changed after the run began: SHA-256 differs from that in config.json");
   }
-  return {stored.run_id, stored.canonical, sha256_hex(stored.toml)};
+  return stored;
 }
 
 bool is_same_run(const ResolvedConfig& config, const std::string& canonical) {
@@ -65,7 +65,7 @@ ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, co
   return resolve(settings, rules, path, &files);
 }
 
-void expect_run(const ResolvedConfig& config, const RunIdentity& identity, const std::string& folder) {
+void expect_run(const ResolvedConfig& config, const StoredConfig& identity, const std::string& folder) {
   if (is_same_run(config, identity.canonical)) return;
   const bool kept = config_map(identity.canonical).contains("grammar.automaton");
   throw bad_input("run", printable(file_in(folder, kept ? "automaton.json" : "config.toml"), 400) + ": expected run " +

@@ -3,17 +3,12 @@
 #include <string>
 
 #include "config/config_file.h"
-#include "store/run_tree.h"
+#include "store/run_files.h"
 
 namespace sb {
 
-// Identity of a run: config.json with a valid seal and run id, and config.toml with the digest recorded in it.
-struct RunIdentity {
-  std::string run_id;
-  std::string canonical;           // as ResolvedConfig has it
-  std::string config_toml_sha256;  // verified
-};
-RunIdentity check_identity(const std::string& folder, const RunTree& tree = RunTree::disk());
+// Reads config.json with a valid seal and run id, and checks that config.toml has the text recorded in it.
+StoredConfig check_identity(const std::string& folder, const RunTree& tree = RunTree::disk());
 
 // Whether a canonical config, written by this or an earlier version, is of the same run. Keys without effect may
 // differ.
@@ -24,7 +19,7 @@ void expect_stored_toml(const std::string& text, const std::string& path);
 // The config of a run, from config.toml and automaton.json of its folder; throws bad_input on failure.
 ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, const ModelRules& rules);
 // Throws bad_input if the config is of another run than config.json.
-void expect_run(const ResolvedConfig& config, const RunIdentity& identity, const std::string& folder);
+void expect_run(const ResolvedConfig& config, const StoredConfig& identity, const std::string& folder);
 
 // Whether `eval` can use the config of a folder whose files match their digests.
 struct ConfigVerdict {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,9 +12,9 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "base/sha256.h"
@@ -36,29 +35,16 @@ Error unusable(const std::string& path, const std::string& why) {
   return cannot_write("run", formatted("cannot write {}: {}", path, why));
 }
 
-struct Descriptor {
-  int fd = -1;
-  explicit Descriptor(int opened) : fd(opened) {}
-  Descriptor(Descriptor&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 // Opens the file by name each time, since network file systems then fetch it anew; nullopt if it does not exist.
 std::optional<std::string> read_lock(const std::string& path) {
   for (int tries = 1;; ++tries) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    int error = file.fd < 0 ? errno : 0;
+    int error = !file.open() ? errno : 0;
     struct stat info {};
-    if (error == 0 && ::fstat(file.fd, &info) != 0) error = errno;
+    if (error == 0 && ::fstat(file.get(), &info) != 0) error = errno;
     if (error == 0 && !S_ISREG(info.st_mode)) throw unusable(path, "it is not a file");
     std::string content(kLongestLock, '\0');
-    const ssize_t size = error == 0 ? ::pread(file.fd, content.data(), content.size(), 0) : 0;
+    const ssize_t size = error == 0 ? ::pread(file.get(), content.data(), content.size(), 0) : 0;
     if (size < 0) error = errno;
     content.resize(static_cast<size_t>(std::max<ssize_t>(0, size)));
     if (error == 0) return content;
@@ -115,7 +101,7 @@ std::string described(const Last& last) {
 bool left_by_older(const std::string& path, const std::string& content) {
   if (!content.starts_with("process ")) return false;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  return file.fd >= 0 && ::flock(file.fd, LOCK_SH | LOCK_NB) == 0;
+  return file.open() && ::flock(file.get(), LOCK_SH | LOCK_NB) == 0;
 }
 
 // Writes the text and makes it visible to other machines: closing any descriptor of the file flushes it on a network
@@ -135,10 +121,10 @@ int make(const std::string& path, const std::string& target, const LockRecord& r
   const std::string draft = path + ".partial-" + record.token;
   constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   Descriptor file(::open(draft.c_str(), kFlags, 0666));
-  if (file.fd < 0) throw unusable(target, std::strerror(errno));
+  if (!file.open()) throw unusable(target, std::strerror(errno));
   bool made = false;
   try {
-    write_all(target, file.fd, lock_text(record));
+    write_all(target, file.get(), lock_text(record));
     made = ::link(draft.c_str(), target.c_str()) == 0;
   } catch (...) {
     ::unlink(draft.c_str());
@@ -147,16 +133,16 @@ int make(const std::string& path, const std::string& target, const LockRecord& r
   const int error = errno;
   // Over a network, a reply may be lost and link() repeated: then the link count is 2 although the call failed.
   struct stat info {};
-  if (!made && ::fstat(file.fd, &info) == 0 && info.st_nlink > 1) made = true;
+  if (!made && ::fstat(file.get(), &info) == 0 && info.st_nlink > 1) made = true;
   ::unlink(draft.c_str());
-  if (made) return std::exchange(file.fd, -1);
+  if (made) return file.release();
   if (error == EEXIST || error == ENOENT) return -1;  // ENOENT: a new owner has removed the draft
   // This file system has no hard links.
   Descriptor direct(::open(target.c_str(), kFlags, 0666));
-  if (direct.fd < 0 && errno == EEXIST) return -1;
-  if (direct.fd < 0) throw unusable(target, std::strerror(errno));
-  write_all(target, direct.fd, lock_text(record));
-  return std::exchange(direct.fd, -1);
+  if (!direct.open() && errno == EEXIST) return -1;
+  if (!direct.open()) throw unusable(target, std::strerror(errno));
+  write_all(target, direct.get(), lock_text(record));
+  return direct.release();
 }
 
 }  // namespace
@@ -258,16 +244,16 @@ RunLock::RunLock(const std::string& path, LockWatch* watch) {
     Descriptor made(make(path, target, record));
     if (!holds(path, record.token)) {
       // Another process was first, or the chain was continued elsewhere.
-      if (made.fd >= 0 && target != path) ::unlink(target.c_str());
+      if (made.open() && target != path) ::unlink(target.c_str());
       record = own_record();
       continue;
     }
-    if (made.fd < 0) made = Descriptor(::open(target.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));  // lost reply
-    if (made.fd < 0) throw unusable(target, std::strerror(errno));
+    if (!made.open()) made = Descriptor(::open(target.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));  // lost reply
+    if (!made.open()) throw unusable(target, std::strerror(errno));
     if (target != path && ::rename(target.c_str(), path.c_str()) == 0)
       for (const auto& passed : last->files)
         if (passed != path) ::unlink(passed.c_str());
-    holding_ = std::make_unique<Holding>(path, std::move(record), std::exchange(made.fd, -1));
+    holding_ = std::make_unique<Holding>(path, std::move(record), made.release());
     return;
   }
   throw Error(Exit::stopped, formatted("[run] {}: too many processes compete for the lock", path));

@@ -22,17 +22,14 @@ std::string stored_name(const Checkpoint& checkpoint) {
   return checkpoint.file.name() + ":" + metrics_tensor;
 }
 
-std::string make_folder(const std::string& root, const std::string& run_id) {
-  const fs::path folder = fs::path(root) / run_id;
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw cannot_write("run", "cannot make " + folder.string() + ": " + failed.message());
-  return folder.string();
+std::string made_folder(const std::string& root, const std::string& run_id) {
+  const std::string folder = (fs::path(root) / run_id).string();
+  make_folder("run", folder);
+  return folder;
 }
 
 std::string read_if_there(const std::string& path, size_t limit) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) ? read_file(path, limit) : std::string();
+  return is_file(path) ? read_file(path, limit) : std::string();
 }
 
 enum class Was { same, changed, missing };
@@ -51,9 +48,8 @@ Was write_if_changed(const std::string& path, const std::string& content, FileSy
 
 // Whether a process has worked on the run; config files are written before any of these.
 bool was_worked_on(const std::string& folder) {
-  std::error_code ignored;
   for (const char* name : {"metrics.jsonl", "result.json"})
-    if (fs::exists(fs::path(folder) / name, ignored)) return true;
+    if (is_there(fs::path(folder) / name)) return true;
   return !list_checkpoints(folder).empty();
 }
 
@@ -104,7 +100,7 @@ std::vector<int64_t> updates_spoken_of(const std::string& metrics) {
 
 RunStore::RunStore(const std::string& root, const ResolvedConfig& config, FileSystem& files, LockWatch* watch)
     : run_id_(config.run_id),
-      folder_(make_folder(root, config.run_id)),
+      folder_(made_folder(root, config.run_id)),
       lock_(path("lock"), watch),
       files_(std::make_unique<FencedFiles>(files, lock_)) {
   restored_ = clear_odd_entries(folder_, *files_);
@@ -167,8 +163,7 @@ std::optional<StoredConfig> RunStore::stored_before() const {
 
 // Removes an invalid result, e.g. one whose weights were changed: the run is then not finished.
 void RunStore::drop_result(std::vector<std::string>& warnings) {
-  std::error_code ignored;
-  if (!fs::exists(path("result.json"), ignored)) return;
+  if (!is_there(path("result.json"))) return;
   const RunReport report = inspect_run(folder_, CheckScope::result);
   if (report.result_stands && report.run_id == run_id_) return;
   for (const auto& problem : report.problems) warnings.push_back(problem + "; the run is done again");
@@ -214,8 +209,7 @@ void RunStore::keep_timing(std::vector<std::string>& warnings) {
 }
 
 void RunStore::forget_failure() {
-  std::error_code ignored;
-  if (fs::exists(path(kFailureFile), ignored)) files_->remove(path(kFailureFile));
+  if (is_there(path(kFailureFile))) files_->remove(path(kFailureFile));
 }
 
 void RunStore::add(MetricRow row) {

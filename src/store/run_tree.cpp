@@ -122,8 +122,7 @@ bool RunTree::exists(const std::string& path) const {
 
 bool RunTree::is_folder(const std::string& path) const {
   if (const auto [archive, name] = find(path); archive) return archive->folders.contains(name);
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return sb::is_folder(path);
 }
 
 bool RunTree::is_link(const std::string& path) const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -105,9 +106,7 @@ class SuiteFileReader {
   // Reads an extended suite; its overrides need not apply to any run of this one.
   void read_file_beneath(const std::string& name, const std::string& where, const Place& place) {
     const std::string target = named_file(folder_, name, rules_.shipped);
-    std::error_code ignored;
-    if (!fs::is_regular_file(target, ignored))
-      throw fault(where, "no file '" + printable(name) + "', expected one " + looked_for(), place);
+    if (!is_file(target)) throw fault(where, "no file '" + printable(name) + "', expected one " + looked_for(), place);
     if (depth_ == deepest)
       throw fault(where, "expected at most " + std::to_string(deepest) + " files that extend each other", place);
     const std::string path = path_, folder = folder_;
@@ -228,8 +227,7 @@ class SuiteFileReader {
   void read_base(const std::string& name, const Place& place) {
     const bool whole = std::exchange(out_.base.whole, false);
     const std::string target = named_file(folder_, name, rules_.shipped);
-    std::error_code ignored;
-    if (!fs::is_regular_file(target, ignored))
+    if (!is_file(target))
       throw fault("suite.base", "no file '" + printable(name) + "', expected one " + looked_for(), place);
     Settings base = read_settings(fs::path(target).lexically_normal().string(), rules_.shipped);
     take_faults(base);
@@ -239,10 +237,8 @@ class SuiteFileReader {
 
   // Where a relative name is looked for, in words.
   std::string looked_for() const {
-    std::error_code ignored;
     const std::string shipped = rules_.shipped.empty() ? "" : " or among the shipped configs";
-    if (fs::exists(path_, ignored) && !fs::is_regular_file(path_, ignored))
-      return "by its full path" + shipped + ": a suite from a pipe has no folder";
+    if (is_there(path_) && !is_file(path_)) return "by its full path" + shipped + ": a suite from a pipe has no folder";
     return "in the suite's folder" + shipped;
   }
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "store/measure.h"
+#include "store/result_parts.h"
 #include "tasks/evaluate.h"
 #include "train/run_context.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "config/schema.h"
-#include "store/measure.h"
+#include "store/result_parts.h"
 #include "train/gpu.h"
 #include "train/provenance.h"
 

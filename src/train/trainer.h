@@ -8,7 +8,7 @@
 
 #include "config/data.h"
 #include "models/network.h"
-#include "store/measure.h"
+#include "store/result_parts.h"
 #include "store/run_store.h"
 #include "train/adam.h"
 #include "train/executor.h"

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/replace_file.h"
+#include "expect.h"
 #include "faulty_file_system.h"
 #include "temporary_folder.h"
 
@@ -187,13 +188,8 @@ TEST(AtomicFile, RejectsCircularLinks) {
   std::filesystem::create_symlink("a", folder.file("b"));
   std::filesystem::create_symlink("self", folder.file("self"));
   for (const char* name : {"a", "b", "self"}) {
-    try {
-      write_file_atomically(folder.file(name), "new");
-      FAIL() << name;
-    } catch (const Error& problem) {
-      EXPECT_EQ(problem.code(), Exit::cannot_write);
-      EXPECT_NE(std::string(problem.what()).find(folder.file(name)), std::string::npos) << problem.what();
-    }
+    EXPECT_TRUE(has(error_line([&] { write_file_atomically(folder.file(name), "new"); }, Exit::cannot_write),
+                    folder.file(name)));
     EXPECT_TRUE(std::filesystem::is_symlink(folder.file(name))) << "the link was replaced";
   }
   EXPECT_EQ(folder.entries(), 3U);
@@ -255,12 +251,7 @@ TEST(AtomicFile, WritesToADeviceWithoutReplacingIt) {
 TEST(AtomicFile, RejectsFoldersAndMissingParents) {
   const TemporaryFolder folder;
   for (const std::string& path : {folder.path(), folder.file("no/such/folder"), std::string()}) {
-    try {
-      AtomicFile file(path);
-      FAIL() << path;
-    } catch (const Error& problem) {
-      EXPECT_EQ(problem.code(), Exit::cannot_write);
-    }
+    EXPECT_NE(error_line([&] { AtomicFile file(path); }, Exit::cannot_write), "");
   }
 }
 
@@ -277,13 +268,7 @@ TEST(ReadFile, RejectsMissingUnreadableOrTooLongFiles) {
   write_file_atomically(folder.file("a"), "12345");
   EXPECT_EQ(read_file(folder.file("a"), 5), "12345");
   for (const std::string& path : {folder.file("a"), folder.file("missing"), folder.path()}) {
-    try {
-      static_cast<void>(read_file(path, 4));
-      FAIL() << path;
-    } catch (const Error& problem) {
-      EXPECT_EQ(problem.code(), Exit::bad_input);
-      EXPECT_NE(std::string(problem.what()).find(path), std::string::npos);
-    }
+    EXPECT_TRUE(has(error_line([&] { static_cast<void>(read_file(path, 4)); }), path));
   }
 }
 

@@ -1,5 +1,4 @@
 #include "base/text.h"
-#include "base/spreadsheet.h"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +40,7 @@ TEST(TextTable, AlignsColumnsByDisplayWidth) {
   table.row({"a", "1.5"});
   table.row({"\u00e4\u00f6", "12.25"});
   EXPECT_EQ(table.text(), "name  value\n----  -----\na       1.5\n\u00e4\u00f6    12.25\n");
-  TextTable bare({}, {TextTable::Align::left, TextTable::Align::left});
+  TextTable bare({}, "ll");
   bare.row({"states", "5"});
   bare.row({"x", "10"});
   EXPECT_EQ(bare.text(), "states  5\nx       10\n");

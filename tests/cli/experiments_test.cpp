@@ -69,9 +69,7 @@ TEST(Findings, AreWrittenAndChecked) {
       << "top\n<!-- results: `selectivbench experiments findings` writes this table -->\n<!-- /results -->\nend\n";
   const std::vector<std::string> command = {"experiments", "findings", "--results", folder.file("results"),
                                             "--out",       page,       "--readme",  readme};
-  const Outcome stale = run(command + std::vector<std::string>{"--check"});
-  EXPECT_EQ(stale.code, 1);
-  EXPECT_NE(stale.err.find("findings.md"), std::string::npos) << stale.err;
+  EXPECT_TRUE(exits(run(command + std::vector<std::string>{"--check"}), 1, "findings.md"));
   EXPECT_FALSE(fs::exists(page));
   EXPECT_EQ(run(command).code, 0);
   EXPECT_EQ(run(command + std::vector<std::string>{"--check"}).code, 0);
@@ -112,20 +110,14 @@ TEST(Findings, KeepOldPageIfResultsAreMissingOrDamaged) {
   std::ofstream(page) << "what there was";
   const std::vector<std::string> command = {"experiments",          "findings", "--results",
                                             folder.file("results"), "--out",    page};
-  const Outcome empty = run(command);
-  EXPECT_EQ(empty.code, 2);
-  EXPECT_NE(empty.err.find("expected finished runs below the folder, got none"), std::string::npos) << empty.err;
+  EXPECT_TRUE(exits(run(command), 2, "expected finished runs below the folder, got none"));
   fs::copy(SB_SOURCE_DIR "/results/quick.tar.gz", folder.file("results"));
   fs::copy(SB_SOURCE_DIR "/results/paper.tar.gz", archive);
   fs::resize_file(archive, fs::file_size(archive) / 2);
   const Outcome damaged = run(command);
-  EXPECT_EQ(damaged.code, 2);
-  EXPECT_NE(damaged.err.find("expected intact runs and archives, got left out, damaged"), std::string::npos)
-      << damaged.err;
+  EXPECT_TRUE(exits(damaged, 2, "expected intact runs and archives, got left out, damaged"));
   EXPECT_EQ(whole_file(page), "what there was");
-  const Outcome verdict = run({"experiments", "verdict", "task3", folder.file("results")});
-  EXPECT_EQ(verdict.code, 0);
-  EXPECT_NE(verdict.err.find("note: left out, damaged"), std::string::npos) << verdict.err;
+  EXPECT_TRUE(exits(run({"experiments", "verdict", "task3", folder.file("results")}), 0, "note: left out, damaged"));
 }
 
 TEST(Findings, RejectPageWithoutMarkersAndMissingResults) {

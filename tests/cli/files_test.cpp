@@ -21,10 +21,10 @@ using nlohmann::json;
 TEST(Manifest, NamesProvenanceAndDigestsOfFile) {
   const TemporaryFolder folder;
   const std::string file = folder.file("s.jsonl");
-  const Outcome outcome = run(std::vector<std::string>{"generate", "--task", "2", "--split", "valid", "--start", "5",
-                                                       "--count", "7", "--out", file} +
-                              kSmall);
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_TRUE(exits(run(std::vector<std::string>{"generate", "--task", "2", "--split", "valid", "--start", "5",
+                                                 "--count", "7", "--out", file} +
+                        kSmall),
+                    0));
   const json manifest = json::parse(whole_file(file + ".manifest.json"));
   const std::string content = whole_file(file);
   EXPECT_EQ(manifest["sha256"], sha256_hex(content));
@@ -208,8 +208,7 @@ TEST(UnwritableOutput, ExitsWith74AndNamesFile) {
                                              {"grammar", "--svg", "/no/such/folder/x"},
                                              {"ceiling", "--samples", "3", "--json", "/no/such/folder/x"}}) {
     const Outcome outcome = run(command + kSmall);
-    EXPECT_EQ(outcome.code, 74) << outcome.err;
-    EXPECT_NE(outcome.err.find("/"), std::string::npos);
+    EXPECT_TRUE(exits(outcome, 74, "/"));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 }

@@ -122,10 +122,7 @@ TEST(OtherKinds, RejectWhatTheyDoNotHaveInOneLine) {
 }
 
 TEST(OptionsWithAnEffect, AreAcceptedAtAnyValue) {
-  const auto taken = [](const std::vector<std::string>& arguments) {
-    const Outcome outcome = run(arguments + kSmall);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-  };
+  const auto taken = [](const std::vector<std::string>& arguments) { EXPECT_TRUE(exits(run(arguments + kSmall), 0)); };
   taken({"generate", "--count", "2", "--task", "2", "--gap-min", "1", "--out", "-"});
   taken({"generate", "--count", "2", "--task", "2", "--split", "test", "--gap-max", "10", "--out", "-"});
   taken({"generate", "--count", "2", "--task", "1", "--split", "test", "--gap-min", "1", "--out", "-"});

@@ -22,8 +22,7 @@ json object_of(const std::vector<std::string>& arguments) {
 TEST(Models, ShowsEquationsAndSwitchesOfOneModel) {
   const Outcome outcome = run({"models", "mamba2", "--width", "64", "--set", "d_state=32"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* piece : {"S_t = ", "complementary", "on or off", "an integer in 1..4096", "parameters"})
-    EXPECT_NE(outcome.out.find(piece), std::string::npos) << piece << "\n" << outcome.out;
+  EXPECT_TRUE(has(outcome.out, "S_t = ", "complementary", "on or off", "an integer in 1..4096", "parameters"));
   const json one = object_of({"models", "mamba2", "--width", "64", "--set", "model.d_state=32", "--json", "-"});
   for (const auto& s : one["models"][0]["switches"]) {
     if (s["name"] == "d_state") {
@@ -43,9 +42,8 @@ TEST(Models, UnknownSwitchOfModelListsItsSwitches) {
     const Outcome outcome = run({"models", "gla", "--set", lacking});
     EXPECT_EQ(outcome.code, 2) << lacking;
     EXPECT_EQ(outcome.out, "") << lacking;
-    EXPECT_NE(outcome.err.find("[models --set] gla has no switch"), std::string::npos) << outcome.err;
-    for (const auto& s : gla["models"][0]["switches"])
-      EXPECT_NE(outcome.err.find(s["name"].get<std::string>()), std::string::npos) << s["name"] << ": " << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "[models --set] gla has no switch"));
+    for (const auto& s : gla["models"][0]["switches"]) EXPECT_TRUE(has(outcome.err, s["name"].get<std::string>()));
   }
 }
 
@@ -68,30 +66,27 @@ TEST(Models, RejectsConflictingOptions) {
 
 TEST(Models, RejectsInvalidSizesWithReason) {
   EXPECT_EQ(refused({"models", "gla", "--width", "30"}), "[model.heads] width 30 is not divisible by 4 heads\n");
-  EXPECT_NE(refused({"models", "retnet", "--width", "36", "--json", "-"}).find("[model."), std::string::npos);
+  EXPECT_TRUE(has(refused({"models", "retnet", "--width", "36", "--json", "-"}), "[model."));
   const Outcome all = run({"models", "--width", "30"});
   EXPECT_EQ(all.code, 0) << all.err;
-  EXPECT_NE(all.out.find("gla: [model.heads] width 30"), std::string::npos) << all.out;
+  EXPECT_TRUE(has(all.out, "gla: [model.heads] width 30"));
 }
 
 TEST(Models, ReportsSwitchRangePerModel) {
   EXPECT_EQ(refused({"models", "mamba2", "--set", "d_state=-1"}),
             "[model.d_state] expected an integer in 1..4096, got '-1'\n");
   const std::string any = refused({"models", "--set", "d_state=-1"});
-  EXPECT_NE(any.find("an integer in 1..4096 (mamba, mamba2, log_linear_mamba2), "), std::string::npos) << any;
-  EXPECT_NE(any.find(" (s4)"), std::string::npos) << any;
+  EXPECT_TRUE(has(any, "an integer in 1..4096 (mamba, mamba2, log_linear_mamba2), ", " (s4)"));
 }
 
 TEST(Models, UnknownSwitchListsValidOnesNearestFirst) {
-  EXPECT_NE(refused({"models", "--set", "d_sate=3"}).find("[model.d_sate] unknown switch, expected d_state, "),
-            std::string::npos);
+  EXPECT_TRUE(has(refused({"models", "--set", "d_sate=3"}), "[model.d_sate] unknown switch, expected d_state, "));
   const TemporaryFolder folder;
   const std::string err = refused(
       {"train", "example", "--set", "model.name=mamba2", "--set", "model.zzzzzzz=3", "--out", folder.file("runs")});
-  EXPECT_NE(err.find("[model] unknown key 'zzzzzzz', expected "), std::string::npos) << err;
-  for (const char* own : {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"})
-    EXPECT_NE(err.find(own), std::string::npos) << own << ": " << err;
-  EXPECT_EQ(err.find("rope_base"), std::string::npos) << "not a switch of mamba2: " << err;
+  EXPECT_TRUE(has(err, "[model] unknown key 'zzzzzzz', expected ", "heads", "d_state", "complementary", "a_min",
+                  "short_conv", "output_gate", "mlp"));
+  EXPECT_TRUE(lacks(err, "rope_base")) << "not a switch of mamba2";
 }
 
 TEST(Models, MatchFindsNearestWidth) {
@@ -132,7 +127,7 @@ TEST(Models, RejectsSizesWithoutMatchingWidth) {
   const Outcome one = run(std::vector<std::string>{"models", "gated_delta_product", "--match-params", "900"} + sizes);
   EXPECT_EQ(one.code, 2) << one.out;
   EXPECT_TRUE(one.err.starts_with("[models --match-params] gated_delta_product: the nearest is width ")) << one.err;
-  EXPECT_NE(one.err.find("expected 900 parameters within 10 %\n"), std::string::npos) << one.err;
+  EXPECT_TRUE(has(one.err, "expected 900 parameters within 10 %\n"));
   const Outcome none = run(std::vector<std::string>{"models", "--match-params", "1"} + sizes);
   EXPECT_EQ(none.code, 2) << none.out;
   EXPECT_EQ(none.err, "[models --match-params] no model has 1 parameters within 10 %, expected a size that one has\n");
@@ -142,7 +137,7 @@ TEST(Models, RejectsSizesWithoutMatchingWidth) {
   for (const auto& model : some["models"]) {
     if (!model["found"].get<bool>()) {
       EXPECT_FALSE(model.contains("width"));
-      EXPECT_NE(model["reason"].get<std::string>().find("expected 1,000 parameters within 10 %"), std::string::npos);
+      EXPECT_TRUE(has(model["reason"].get<std::string>(), "expected 1,000 parameters within 10 %"));
       continue;
     }
     ++found;
@@ -156,10 +151,9 @@ TEST(Suite, ListEstimatesTimeFromShippedRates) {
   const TemporaryFolder folder;
   const Outcome outcome = run({"suite", "quick", "--list", "--set", "train.device=cpu", "--out", folder.file("none")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out.find("time unknown"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("  estimate "), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.err.find("estimate one after another"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("configs/rates.toml"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(lacks(outcome.out, "time unknown"));
+  EXPECT_TRUE(has(outcome.out, "  estimate "));
+  EXPECT_TRUE(has(outcome.err, "estimate one after another", "configs/rates.toml"));
 }
 
 TEST(Config, KeysListsSwitchesOfEveryModel) {
@@ -170,14 +164,14 @@ TEST(Config, KeysListsSwitchesOfEveryModel) {
     mamba2 += key.contains("model") && key["model"] == "mamba2" ? 1 : 0;
   }
   EXPECT_EQ(mamba2, 7U);
-  EXPECT_NE(run({"config", "keys"}).out.find("model.householder_factors"), std::string::npos);
+  EXPECT_TRUE(has(run({"config", "keys"}).out, "model.householder_factors"));
 }
 
 TEST(Config, ShowListsRunsOfSuite) {
   const Outcome outcome = run({"config", "show", configs + "quick.toml"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with("# a suite 'quick' of 21 runs")) << outcome.out;
-  EXPECT_NE(outcome.out.find("task.number"), std::string::npos);
+  EXPECT_TRUE(has(outcome.out, "task.number"));
   const json suite = object_of({"config", "show", configs + "quick.toml", "--json", "-"});
   EXPECT_EQ(suite["runs"].size(), 21U);
   EXPECT_EQ(suite["runs"][0]["model.name"], "gated_delta_product");
@@ -185,20 +179,15 @@ TEST(Config, ShowListsRunsOfSuite) {
 }
 
 TEST(Suite, IsRejectedByTrain) {
-  const Outcome outcome = run({"train", "quick"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("a suite; use `suite quick`"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(exits(run({"train", "quick"}), 2, "a suite; use `suite quick`"));
 }
 
 TEST(Suite, ListReportsDuplicateRunsAndFindsShippedBases) {
   const TemporaryFolder folder;
   std::ofstream(folder.file("s.toml")) << "[suite]\nbase = 'cpu/base.toml'\n[grid]\nrun.label = ['one', 'two']\n";
-  const Outcome outcome = run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("2 combinations are one run, the same with run.label = 'one'; run.label = 'two'"),
-            std::string::npos)
-      << outcome.err;
-  EXPECT_NE(outcome.err.find("1 run, 1 missing"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(exits(run({"suite", folder.file("s.toml"), "--list", "--out", folder.file("runs")}), 0,
+                    "2 combinations are one run, the same with run.label = 'one'; run.label = 'two'",
+                    "1 run, 1 missing"));
   EXPECT_EQ(run({"suite", "quick", "--list", "--set", "model.name=gla"}).code, 0);
 }
 
@@ -216,8 +205,8 @@ TEST(Suite, ListReportsStartedRuns) {
   std::ofstream(begun + "/checkpoint-00000012.safetensors") << "x";
   const Outcome outcome = run(list);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find(id + "  begun, 12 of 40 updates"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.err.find("2 runs, 1 begun, 1 missing"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(has(outcome.out, id + "  begun, 12 of 40 updates"));
+  EXPECT_TRUE(has(outcome.err, "2 runs, 1 begun, 1 missing"));
 }
 
 TEST(Suite, ReportsEverySwitchError) {
@@ -225,10 +214,9 @@ TEST(Suite, ReportsEverySwitchError) {
   std::ofstream(folder.file("s.toml")) << "[grid]\nmodel.name = ['gla', 'mamba2']\n[model]\nlayers = 0\nd_state = -1\n"
                                           "a_min = 7\nmlp = 3\n";
   const std::string err = refused({"suite", folder.file("s.toml"), "--out", folder.file("runs")});
-  for (const char* piece : {"[model.layers] ", "[model.d_state] gla has no such switch", "(1 of 2 runs)",
-                            "[model.d_state] expected an integer in 1..4096, got '-1'", "[model.a_min] expected ",
-                            "[model.mlp] expected 0, 1, 2 or 4, got '3'"})
-    EXPECT_NE(err.find(piece), std::string::npos) << piece << "\n" << err;
+  EXPECT_TRUE(has(err, "[model.layers] ", "[model.d_state] gla has no such switch", "(1 of 2 runs)",
+                  "[model.d_state] expected an integer in 1..4096, got '-1'", "[model.a_min] expected ",
+                  "[model.mlp] expected 0, 1, 2 or 4, got '3'"));
   EXPECT_EQ(std::count(err.begin(), err.end(), '\n'), 5) << err;
 }
 
@@ -244,9 +232,7 @@ TEST(Config, RecognizesSuiteFromPipe) {
     return outcome;
   };
   EXPECT_TRUE(piped({"config", "show"}).out.starts_with("# a suite of 2 runs"));
-  const Outcome train = piped({"train"});
-  EXPECT_EQ(train.code, 2);
-  EXPECT_NE(train.err.find("expected the config of one run, got a suite"), std::string::npos) << train.err;
+  EXPECT_TRUE(exits(piped({"train"}), 2, "expected the config of one run, got a suite"));
 }
 
 TEST(Suite, SuggestsNearestShippedNames) {
@@ -254,9 +240,8 @@ TEST(Suite, SuggestsNearestShippedNames) {
   EXPECT_TRUE(said("quik").starts_with(
       "[suite FILE] no file or shipped config is called 'quik', did you mean quick?; shipped configs are in "))
       << said("quik");
-  EXPECT_NE(said("task3").find(", did you mean cpu/task3, experiments/task3 or paper/task3?"), std::string::npos)
-      << said("task3");
-  EXPECT_NE(said("nosuch").find("'nosuch', the nearest are "), std::string::npos) << said("nosuch");
+  EXPECT_TRUE(has(said("task3"), ", did you mean cpu/task3, experiments/task3 or paper/task3?"));
+  EXPECT_TRUE(has(said("nosuch"), "'nosuch', the nearest are "));
   EXPECT_LT(said("nosuch").size(), 300U) << "not all of them";
   EXPECT_EQ(said(SB_SOURCE_DIR "/results/quick.tar.gz"),
             "[suite FILE] expected a config, got an archive of runs, '" SB_SOURCE_DIR "/results/quick.tar.gz'\n");
@@ -272,10 +257,9 @@ TEST(Suite, BaseOfSuiteFromPipeRequiresFullPath) {
   ::close(ends[1]);
   const std::string err = refused({"suite", "/dev/fd/" + std::to_string(ends[0]), "--list"});
   ::close(ends[0]);
-  EXPECT_NE(err.find("[suite.base] no file 'mine.toml', expected one by its full path or among the shipped configs: a "
-                     "suite from a pipe has no folder"),
-            std::string::npos)
-      << err;
+  EXPECT_TRUE(has(err,
+                  "[suite.base] no file 'mine.toml', expected one by its full path or among the shipped configs: a "
+                  "suite from a pipe has no folder"));
 }
 
 TEST(Help, DescribesConfigCommand) {
@@ -283,8 +267,8 @@ TEST(Help, DescribesConfigCommand) {
   const size_t at = help.find("  config ");
   ASSERT_NE(at, std::string::npos) << help;
   const std::string line = help.substr(at, help.find('\n', at) - at);
-  EXPECT_EQ(line.find("Measurements"), std::string::npos) << line;
-  EXPECT_NE(line.find("Show a resolved config"), std::string::npos) << line;
+  EXPECT_TRUE(lacks(line, "Measurements"));
+  EXPECT_TRUE(has(line, "Show a resolved config"));
 }
 
 TEST(Suite, ReportsAllErrorsAtOnceAndWritesNothing) {
@@ -295,8 +279,7 @@ TEST(Suite, ReportsAllErrorsAtOnceAndWritesNothing) {
   const Outcome outcome = run({"suite", folder.file("s.toml"), "--out", folder.file("runs")});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 4) << outcome.err;
-  for (const char* piece : {"[override] no run has model.width = 35, the nearest is 34", "(4 of 4 runs)", "got 9"})
-    EXPECT_NE(outcome.err.find(piece), std::string::npos) << piece << "\n" << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "[override] no run has model.width = 35, the nearest is 34", "(4 of 4 runs)", "got 9"));
   EXPECT_FALSE(std::filesystem::exists(folder.file("runs")));
 }
 

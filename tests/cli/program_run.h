@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/expect.h"
 #include "base/temporary_folder.h"
 
 namespace sb::test {
@@ -28,6 +29,14 @@ struct Outcome {
   int code = 0;  // exit code, -1 if a signal ended it
   std::string out, err;
 };
+
+// Whether it ended with this code, and all parts stand in its errors.
+template <class... Parts>
+testing::AssertionResult exits(const Outcome& outcome, int code, const Parts&... parts) {
+  if (outcome.code != code)
+    return testing::AssertionFailure() << "exit code " << outcome.code << ": " << outcome.out << outcome.err;
+  return has(outcome.err, parts...);
+}
 
 inline std::string whole_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -192,8 +192,7 @@ TEST_F(SuiteOnSlurm, SubmittedRunsAreUnknownIfQueueFails) {
   said("slurm_load_jobs", "[suite] 2 runs, 2 unknown");
   fs::remove(at("squeue"));
   said("", "[suite] 2 runs, 2 unknown");
-  const Outcome again = suite({"--slurm"});
-  EXPECT_EQ(again.code, 69) << again.err;
+  EXPECT_TRUE(exits(suite({"--slurm"}), 69));
   EXPECT_EQ(arrays_submitted(), 1U);
 }
 
@@ -202,9 +201,7 @@ TEST_F(SuiteOnSlurm, DoesNotResubmitAfterCrash) {
   EXPECT_EQ(suite({"--slurm"}).code, -1);
   fs::remove(at("kills"));
   EXPECT_NE(suite({"--status"}).err.find("2 waiting"), std::string::npos);
-  const Outcome again = suite({"--slurm"});
-  EXPECT_EQ(again.code, 75) << again.err;
-  EXPECT_NE(again.err.find("nothing to submit"), std::string::npos) << again.err;
+  EXPECT_TRUE(exits(suite({"--slurm"}), 75, "nothing to submit"));
   EXPECT_NE(record().find("\"id\": \"101\""), std::string::npos) << record();
   EXPECT_EQ(arrays_submitted(), 1U);
   EXPECT_EQ(submitted(), 2U) << "and a job for the table, which was missing";
@@ -215,8 +212,7 @@ TEST_F(SuiteOnSlurm, DoesNotResubmitAfterCrash) {
 
 TEST_F(SuiteOnSlurm, FindsJobInQueueIfSbatchTimesOut) {
   put("times-out", "");
-  const Outcome outcome = suite({"--slurm"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(exits(suite({"--slurm"}), 0));
   EXPECT_NE(record().find("\"id\": \"101\""), std::string::npos) << record();
   EXPECT_EQ(suite({"--slurm"}).code, 75);
   EXPECT_EQ(arrays_submitted(), 1U);
@@ -241,13 +237,9 @@ TEST_F(SuiteOnSlurm, KeepsSubmittedArraysIfLaterOneFails) {
   put("array-limit", "2\n");
   write(suite_text("[1, 2, 3]"));
   put("refuses-next", "");
-  const Outcome outcome = suite({"--slurm"});
-  EXPECT_EQ(outcome.code, 69);
-  EXPECT_NE(outcome.err.find("submitted before it: job 101"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(exits(suite({"--slurm"}), 69, "submitted before it: job 101"));
   fs::remove(at("refuses"));
-  const Outcome again = suite({"--slurm"});
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_NE(again.err.find("2 in Slurm's queue, 1 run submitted in 1 task"), std::string::npos) << again.err;
+  EXPECT_TRUE(exits(suite({"--slurm"}), 0, "2 in Slurm's queue, 1 run submitted in 1 task"));
   EXPECT_EQ(ids_in(record("002").substr(record("002").find("tasks"))).size(), 1U);
 }
 
@@ -255,10 +247,7 @@ TEST_F(SuiteOnSlurm, StopsOnSignalAfterRecordingSubmission) {
   write(suite_text("[1, 2, 3]"));
   put("array-limit", "2\n");
   put("stops", "");
-  const Outcome stopped = suite({"--slurm"});
-  EXPECT_EQ(stopped.code, 75) << stopped.err;
-  EXPECT_NE(stopped.err.find("stopped; submitted: job 101; the same command submits the rest"), std::string::npos)
-      << stopped.err;
+  EXPECT_TRUE(exits(suite({"--slurm"}), 75, "stopped; submitted: job 101; the same command submits the rest"));
   EXPECT_EQ(arrays_submitted(), 1U);
   EXPECT_NE(record().find("\"101\""), std::string::npos) << record();
   fs::remove(at("stops"));
@@ -331,8 +320,7 @@ TEST_F(SuiteOnSlurm, ReportsTableWithoutRuns) {
 TEST_F(SuiteOnSlurm, WritesTableAndReportIfNoRunIsMissing) {
   EXPECT_EQ(suite({"--no-table"}).code, 0);
   EXPECT_FALSE(fs::exists(root() + "/report.html"));
-  const Outcome outcome = suite({"--slurm"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(exits(suite({"--slurm"}), 0));
   EXPECT_FALSE(fs::exists(at("calls")));
   EXPECT_TRUE(fs::exists(root() + "/table.json"));
   EXPECT_TRUE(fs::exists(root() + "/report.html"));
@@ -345,8 +333,7 @@ TEST_F(SuiteOnSlurm, WritesTableAndReportIfNoRunIsMissing) {
 
 TEST_F(SuiteOnSlurm, ExperimentsAreSubmittedLikeSuites) {
   const Words experiment = {"experiments", "run", "task3", "--scale", "quick", "--out", root()};
-  const Outcome outcome = call(experiment + Words{"--slurm", "--per-task", "4"});
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_TRUE(exits(call(experiment + Words{"--slurm", "--per-task", "4"}), 0));
   const auto ids = ids_in(record());
   EXPECT_FALSE(ids.empty());
   EXPECT_NE(whole_file(root() + "/slurm/001/table.sh").find(" --table-only --table-name task3 "), std::string::npos);

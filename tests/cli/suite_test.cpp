@@ -146,8 +146,7 @@ TEST_F(SuiteProcesses, WaitForLockedRun) {
     return record && record->held && record->process != ::getpid();
   }));
   second.signal(SIGTERM);
-  const Outcome outcome = second.wait();
-  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_TRUE(exits(second.wait(), 75));
   EXPECT_EQ(saved(), 2U);
 }
 
@@ -160,9 +159,7 @@ TEST_F(SuiteProcesses, CountRunsFinishedByAnotherProcessAsDone) {
   ASSERT_TRUE(eventually([&] { return !children_of(suite.pid()).empty(); }));
   fs::rename(result + ".kept", result);
   held.reset();
-  const Outcome outcome = suite.wait();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("[suite] 2 of 2 runs done"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(exits(suite.wait(), 0, "[suite] 2 of 2 runs done"));
 }
 
 // The first run may be stopped before it has anything to save.
@@ -173,11 +170,8 @@ TEST_F(SuiteProcesses, StopRunningRunsIfOutOfFileDescriptors) {
   };
   Started suite(command(write(suite_text("1000000"))), few);
   const Outcome outcome = suite.wait();
-  EXPECT_EQ(outcome.code, 74) << outcome.err;
-  EXPECT_NE(outcome.err.find("[suite] cannot make a "), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find(": the limit of open files is too low, 20; raise it with `ulimit -n`\n"),
-            std::string::npos)
-      << outcome.err;
+  EXPECT_TRUE(exits(outcome, 74, "[suite] cannot make a ",
+                    ": the limit of open files is too low, 20; raise it with `ulimit -n`\n"));
   for (const std::string& lock : files("lock")) {
     const auto record = lock_record(lock);
     EXPECT_TRUE(!record || !record->held) << lock;
@@ -203,9 +197,7 @@ TEST_F(SuiteProcesses, UnreadableResultFailsOnlyItsRun) {
   Started suite(command(write(suite_text("1500")), "1"));
   ASSERT_TRUE(begun(1));
   fs::create_directory(fs::path(files("lock").front()).parent_path() / "result.json");
-  const Outcome outcome = suite.wait();
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
-  EXPECT_NE(outcome.err.find("[suite] 1 of 2 runs done, 1 failed"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(exits(suite.wait(), 1, "[suite] 1 of 2 runs done, 1 failed"));
 }
 
 TEST_F(SuiteProcesses, RunConfigAsFirstReadFromPipeOrFile) {
@@ -214,15 +206,13 @@ TEST_F(SuiteProcesses, RunConfigAsFirstReadFromPipeOrFile) {
   const std::string text = suite_text("2");
   ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   ::close(ends[1]);
-  const Outcome piped = run(command("/dev/fd/" + std::to_string(ends[0])));
-  EXPECT_EQ(piped.code, 0) << piped.err;
+  EXPECT_TRUE(exits(run(command("/dev/fd/" + std::to_string(ends[0]))), 0));
   ::close(ends[0]);
   fs::remove_all(root());
   Started suite(command(write(suite_text("50")), "1"));
   ASSERT_TRUE(begun(1));
   write("nonsense");
-  const Outcome edited = suite.wait();
-  EXPECT_EQ(edited.code, 0) << edited.err;
+  EXPECT_TRUE(exits(suite.wait(), 0));
   EXPECT_EQ(files("result.json").size(), 2U);
 }
 
@@ -234,8 +224,7 @@ TEST_F(SuiteProcesses, UseAutomatonAsFirstRead) {
   Started suite(command(write(text), "1"));
   ASSERT_TRUE(begun(1));
   fs::remove(automaton);
-  const Outcome outcome = suite.wait();
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(exits(suite.wait(), 0));
   EXPECT_EQ(files("automaton.json").size(), 2U);
 }
 
@@ -297,9 +286,8 @@ TEST_F(SuiteProcesses, RunSavesAndStopsIfProgressPipeCloses) {
     ::close(ends[0]);
     ::dup2(ends[1], 1);
   };
-  const Outcome outcome =
-      Started({"suite", file, "--only", id, "--out", root(), "--threads", "1"}, nobody_reads).wait();
-  EXPECT_EQ(outcome.code, 75) << outcome.err;
+  EXPECT_TRUE(
+      exits(Started({"suite", file, "--only", id, "--out", root(), "--threads", "1"}, nobody_reads).wait(), 75));
   EXPECT_EQ(saved(), 1U);
 }
 
@@ -317,8 +305,7 @@ TEST_F(SuiteProcesses, SignalDuringPreparationStopsRunsAtOnce) {
              std::any_of(runs.begin(), runs.end(), [](pid_t run) { return processor_seconds(run) > 2; });
     }));
     suite.signal(SIGTERM);
-    const Outcome outcome = suite.wait();
-    EXPECT_EQ(outcome.code, 75) << outcome.err;
+    EXPECT_TRUE(exits(suite.wait(), 75));
     EXPECT_EQ(files("lock").size(), 0U);
   }
   text.erase(0, text.find("[grammar]"));
@@ -395,8 +382,7 @@ TEST_F(SuiteProcesses, RunsSaveAtTimeLimit) {
 }
 
 TEST_F(SuiteProcesses, FinishShortRunsWithinTimeLimit) {
-  const Outcome outcome = run(command(write(suite_text("3"))) + std::vector<std::string>{"--time-limit", "100h"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(exits(run(command(write(suite_text("3"))) + std::vector<std::string>{"--time-limit", "100h"}), 0));
 }
 
 TEST_F(SuiteProcesses, CountRunsOfReusedArchiveAsDone) {
@@ -451,10 +437,7 @@ TEST_F(SuiteProcesses, SuspendedRunIsTakenOverAndReportsIt) {
   Started second(train);
   EXPECT_TRUE(eventually([&] { return lock_record(lock)->process == second.pid(); })) << second.errors_so_far();
   sleeper.signal(SIGCONT);
-  const Outcome woken = sleeper.wait();
-  EXPECT_EQ(woken.code, 76) << woken.err;
-  EXPECT_NE(woken.err.find("was taken over by process " + std::to_string(second.pid())), std::string::npos)
-      << woken.err;
+  EXPECT_TRUE(exits(sleeper.wait(), 76, "was taken over by process " + std::to_string(second.pid())));
   EXPECT_EQ(lock_record(lock)->process, second.pid());
   second.signal(SIGTERM);
   EXPECT_EQ(second.wait().code, 75);
@@ -487,9 +470,8 @@ TEST_F(SuiteProcesses, TableCanBeSkippedOrWrittenAlone) {
   EXPECT_FALSE(fs::exists(root() + "/table.json"));
   EXPECT_EQ(run({"suite", file, "--out", root(), "--table-only"}).code, 0);
   EXPECT_TRUE(fs::exists(root() + "/table.json"));
-  const Outcome both = run(command(file) + std::vector<std::string>{"--no-table", "--table-only"});
-  EXPECT_EQ(both.code, 2);
-  EXPECT_NE(both.err.find("[suite --no-table] cannot be combined with --table-only"), std::string::npos) << both.err;
+  EXPECT_TRUE(exits(run(command(file) + std::vector<std::string>{"--no-table", "--table-only"}), 2,
+                    "[suite --no-table] cannot be combined with --table-only"));
 }
 
 TEST_F(SuiteProcesses, TablesReplaceLinksAndKeepTheirTargets) {
@@ -523,12 +505,10 @@ TEST_F(SuiteProcesses, InvalidSlurmOptionsGiveOneLineAndWriteNothing) {
   refused({"--time", "10", "--signal", "11m"}, "[suite --signal] expected less than --time");
   refused({"--list"}, "[suite --slurm] cannot be combined with --list");
   refused({"--set", "train.device=cuda", "--set", "train.precision=fp32"}, "[suite --gpus] expected at least 1");
-  const Outcome alone = run({"suite", file, "--out", root(), "--partition", "x"});
-  EXPECT_EQ(alone.code, 2);
-  EXPECT_NE(alone.err.find("[suite --partition] requires --slurm"), std::string::npos) << alone.err;
-  const Outcome odd = run({"suite", file, "--out", root() + "\nrm", "--slurm", "--dry-run"});
-  EXPECT_EQ(odd.code, 2);
-  EXPECT_NE(odd.err.find("[suite --out] expected a path without control characters"), std::string::npos) << odd.err;
+  EXPECT_TRUE(
+      exits(run({"suite", file, "--out", root(), "--partition", "x"}), 2, "[suite --partition] requires --slurm"));
+  EXPECT_TRUE(exits(run({"suite", file, "--out", root() + "\nrm", "--slurm", "--dry-run"}), 2,
+                    "[suite --out] expected a path without control characters"));
 }
 
 TEST_F(SuiteProcesses, InvalidOptionsGiveOneLine) {

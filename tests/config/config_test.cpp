@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "config/config_faults.h"
@@ -87,7 +88,7 @@ TEST(Config, ChecksTypeAndRangeOfEveryParameter) {
             "[config] expected a number, text, true, false or a list, got a date or time, run.toml:2:6");
   for (const auto& p : config_keys()) {
     const std::string text = "[" + p.section + "]\n" + p.key + " = {a = 1}\n";
-    EXPECT_NE(fault_of(text).find("run.toml:2:"), std::string::npos) << p.name();
+    EXPECT_TRUE(has(fault_of(text), "run.toml:2:")) << p.name();
   }
 }
 
@@ -154,9 +155,8 @@ TEST(Config, RejectsGrammarKeysWithAutomatonInSameFile) {
   EXPECT_EQ(fault_of("[grammar]\nvocab = 5\nseed = 2\n" + automaton),
             "[grammar.vocab] has no effect with automaton, expected one of the two, run.toml:2:1");
   const auto config = resolve_text("[grammar]\nvocab = 5\n", {"grammar." + automaton.substr(0, automaton.size() - 1)});
-  EXPECT_EQ(config_toml(config, false).find("vocab"), std::string::npos);
-  EXPECT_NE(config_toml(config, true).find("# vocab = 5"), std::string::npos) << config_toml(config, true);
-  EXPECT_NE(config_toml(config, true).find("has no effect here"), std::string::npos);
+  EXPECT_TRUE(lacks(config_toml(config, false), "vocab"));
+  EXPECT_TRUE(has(config_toml(config, true), "# vocab = 5", "has no effect here"));
   EXPECT_EQ(resolve_text(config_toml(config, true)).run_id, config.run_id);
 }
 
@@ -180,7 +180,7 @@ TEST(Config, RejectsGrammarKeysOnCommandLineWithAutomaton) {
 
 TEST(Config, ShowMarksKeysWithoutEffect) {
   const std::string text = config_toml(resolve_text("[task]\nnumber = 1\ngap_max = 5\n"), true);
-  EXPECT_NE(text.find("# run.toml:3:11, has no effect here"), std::string::npos) << text;
+  EXPECT_TRUE(has(text, "# run.toml:3:11, has no effect here"));
 }
 
 TEST(Config, TestGapRangeStartsAtShortestTrainingGap) {
@@ -230,17 +230,17 @@ TEST(Config, SyntaxErrorsHaveLocation) {
   for (const std::string text : {"[train\nlr = 1", "[train]\nlr = \n", "[train]\nlr = 1\nlr = 2\n", "a.b.c = [1, 2",
                                  "[train]\nlr = 'x\n", "\xff\xfe", "[train]\nlr = 1__0\n"}) {
     const std::string line = fault_of(text);
-    EXPECT_NE(line.find(", run.toml:"), std::string::npos) << line;
-    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+    EXPECT_TRUE(has(line, ", run.toml:"));
+    EXPECT_TRUE(lacks(line, "\n"));
   }
 }
 
 TEST(Config, RejectsDeepNamesAndNestingWithoutRecursion) {
   std::string name = "a";
   for (int i = 0; i < 100000; ++i) name += ".a";
-  EXPECT_NE(fault_of("[" + name + "]\n").find("run.toml:1:"), std::string::npos);
-  EXPECT_NE(fault_of(name + " = 1\n").find("run.toml:1:"), std::string::npos);
-  EXPECT_NE(fault_of("a = " + std::string(100000, '[')).find("run.toml:1:"), std::string::npos);
+  EXPECT_TRUE(has(fault_of("[" + name + "]\n"), "run.toml:1:"));
+  EXPECT_TRUE(has(fault_of(name + " = 1\n"), "run.toml:1:"));
+  EXPECT_TRUE(has(fault_of("a = " + std::string(100000, '[')), "run.toml:1:"));
 }
 
 TEST(Config, AllowsNonAsciiOnlyInStringsAndComments) {
@@ -249,7 +249,7 @@ TEST(Config, AllowsNonAsciiOnlyInStringsAndComments) {
   EXPECT_EQ(fault_of("[run]\nseed = 1a\"\xC8\x95\"\n"), "[config] quote inside a word, run.toml:2:10");
   for (const char* text : {"a = -b[\"\"\"\xEF\xB8\xBF", "a = b=\"\xC8\x95\"", "a = b.\"\xC8\x95\"",
                            "a = [b{\"\xC8\x95\"", "a = b,\"\xC8\x95\""})
-    EXPECT_NE(fault_of(text).find("quote inside a word"), std::string::npos) << text;
+    EXPECT_TRUE(has(fault_of(text), "quote inside a word")) << text;
   EXPECT_EQ(fault_of("a = \"\"\"\\\xEF\xBB\xAF"), "[config] '\\' before a non-ASCII character, run.toml:1:9");
   EXPECT_EQ(resolve_text("\"run\".\"label\" = \"\xD0\x93\"\n").values.run.label, "\xD0\x93");
   EXPECT_EQ(resolve_text("[\"run\"]\n'label' = '\xD0\x93'\n").values.run.label, "\xD0\x93");
@@ -340,30 +340,28 @@ TEST_F(ExtendsTest, ExtendingFileWinsAndOriginsNameFiles) {
 TEST_F(ExtendsTest, RejectsCyclesMissingFilesAndLongChains) {
   write("a.toml", "extends = 'b.toml'\n");
   write("b.toml", "extends = './a.toml'\n");
-  EXPECT_NE(fault("a.toml").find("[extends] './a.toml' extends itself, " + folder_.file("b.toml:1:11")),
-            std::string::npos)
-      << fault("a.toml");
+  EXPECT_TRUE(has(fault("a.toml"), "[extends] './a.toml' extends itself, " + folder_.file("b.toml:1:11")));
   write("c.toml", "\nextends = 'missing.toml'\n");
-  EXPECT_NE(fault("c.toml").find(folder_.file("c.toml:2:11")), std::string::npos) << fault("c.toml");
+  EXPECT_TRUE(has(fault("c.toml"), folder_.file("c.toml:2:11")));
   write("d.toml", "extends = 3\n");
   EXPECT_EQ(fault("d.toml"), "[extends] expected the name of a file, got 3, " + folder_.file("d.toml:1:11"));
   write("d.toml", "extends = ''\n");
   EXPECT_EQ(fault("d.toml"), "[extends] expected the name of a file, got '', " + folder_.file("d.toml:1:11"));
   for (int i = 0; i < 30; ++i)
     write("x" + std::to_string(i) + ".toml", "extends = 'x" + std::to_string(i + 1) + ".toml'");
-  EXPECT_NE(fault("x0.toml").find("more than 16 files deep"), std::string::npos);
-  EXPECT_NE(fault("absent.toml").find("absent.toml:1:1"), std::string::npos);
-  EXPECT_NE(fault("").find(":1:1"), std::string::npos);
+  EXPECT_TRUE(has(fault("x0.toml"), "more than 16 files deep"));
+  EXPECT_TRUE(has(fault("absent.toml"), "absent.toml:1:1"));
+  EXPECT_TRUE(has(fault(""), ":1:1"));
   write("nul.toml", "extends = \"a\\u0000b\"\n");
-  EXPECT_NE(fault("nul.toml").find("nul.toml:1:11"), std::string::npos);
+  EXPECT_TRUE(has(fault("nul.toml"), "nul.toml:1:11"));
 }
 
 TEST_F(ExtendsTest, ErrorsInBaseNameBase) {
   write("base.toml", "[train]\nbatch = 10\n");
   write("run.toml", "extends = 'base.toml'\n[train]\nlr = 1\n[model]\nname = 'nothing'\n");
-  EXPECT_NE(fault("run.toml").find("run.toml:5:8"), std::string::npos);
+  EXPECT_TRUE(has(fault("run.toml"), "run.toml:5:8"));
   write("base.toml", "[train]\nbatch = 0\n");
-  EXPECT_NE(fault("run.toml").find("base.toml:2:9"), std::string::npos);
+  EXPECT_TRUE(has(fault("run.toml"), "base.toml:2:9"));
 }
 
 TEST(ConfigFaults, NameKeyOfFirstError) {
@@ -394,9 +392,7 @@ TEST(ConfigText, RoundTrips) {
 TEST(ConfigText, ShowsOriginOfEachValue) {
   const auto config = resolve_text("[train]\nlr = 0.002\n", {"train.batch=8"});
   const std::string text = config_toml(config, true);
-  EXPECT_NE(text.find("lr = 0.002"), std::string::npos);
-  EXPECT_NE(text.find("# run.toml:2:6"), std::string::npos);
-  EXPECT_NE(text.find("# --set train.batch=8"), std::string::npos);
+  EXPECT_TRUE(has(text, "lr = 0.002", "# run.toml:2:6", "# --set train.batch=8"));
   const auto json = nlohmann::json::parse(config_json(config));
   EXPECT_EQ(json["run_id"], config.run_id);
   EXPECT_EQ(json["values"]["train"]["lr"], 0.002);
@@ -409,8 +405,8 @@ TEST(ConfigText, KeyTableNamesEveryParameter) {
   const std::string table = parameter_table(with_table);
   const auto json = nlohmann::json::parse(parameter_json(with_table));
   EXPECT_EQ(json.size(), config_keys().size() + own_keys().size() + 1);
-  for (const auto& p : config_keys()) EXPECT_NE(table.find(p.name()), std::string::npos) << p.name();
-  EXPECT_NE(table.find("model.expand_k  gla"), std::string::npos) << table;
+  for (const auto& p : config_keys()) EXPECT_TRUE(has(table, p.name()));
+  EXPECT_TRUE(has(table, "model.expand_k  gla"));
   EXPECT_EQ(json.back()["model"], "gla");
 }
 
@@ -458,14 +454,14 @@ TEST(TaskKind, CannotTakeNamesOfTheProgram) {
 TEST(TaskKind, IsPartOfTheIdUnlessItIsGaps) {
   const auto id = [](const std::string& text) { return resolve_text(text).run_id; };
   EXPECT_EQ(id("[task]\nkind = 'gaps'\nnumber = 1\n"), id("[task]\nnumber = 1\n"));
-  EXPECT_EQ(resolve_text("").canonical.find("kind"), std::string::npos);
+  EXPECT_TRUE(lacks(resolve_text("").canonical, "kind"));
   const std::string plain = id("[task]\nkind = 'copying'\n");
   EXPECT_NE(plain, id("[task]\nkind = 'tracking'\n"));
   EXPECT_EQ(plain, id("[task]\nkind = 'copying'\nsymbols = 8\nlength = 10\n"));
   EXPECT_NE(plain, id("[task]\nkind = 'copying'\nsymbols = 9\n"));
   EXPECT_NE(plain, id("[task]\nkind = 'copying'\n[grammar]\nseed = 2\n"));
   EXPECT_NE(plain, id("[task]\nkind = 'copying'\n[eval]\nlengths = [3]\n"));
-  EXPECT_EQ(resolve_text("[task]\nkind = 'copying'\n").canonical.find("vocab"), std::string::npos);
+  EXPECT_TRUE(lacks(resolve_text("[task]\nkind = 'copying'\n").canonical, "vocab"));
 }
 
 TEST(TaskKind, ItsConfigReadsBackAsItself) {
@@ -477,8 +473,7 @@ TEST(TaskKind, ItsConfigReadsBackAsItself) {
     EXPECT_TRUE(nlohmann::json::accept(config_json(config)));
   }
   const std::string table = parameter_table({});
-  EXPECT_NE(table.find("eval.lengths"), std::string::npos);
-  EXPECT_NE(table.find("number of different symbols"), std::string::npos);
+  EXPECT_TRUE(has(table, "eval.lengths", "number of different symbols"));
 }
 
 TEST(TaskKind, ASuiteCrossesItsKeys) {

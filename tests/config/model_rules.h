@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "../base/expect.h"
 #include "base/suggest.h"
 #include "config/config_file.h"
 
@@ -59,17 +59,6 @@ inline ModelRules rules() {
     return {width, {}, found};
   };
   return out;
-}
-
-// The line of the error that `act` ends in; "" where it ends well.
-template <class Act>
-std::string error_line(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 inline ResolvedConfig resolve_text(const std::string& text, const std::vector<std::string>& overrides = {}) {

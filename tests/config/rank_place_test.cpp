@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "../base/expect.h"
 #include "base/error.h"
 
 namespace sb {
@@ -19,13 +20,7 @@ RankPlace place(const Values& values) {
 }
 
 std::string refusal(const Values& values) {
-  try {
-    place(values);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error.what();
-  }
-  return "";
+  return error_line([&] { place(values); });
 }
 
 const Values kTorchrun = {{"WORLD_SIZE", "4"}, {"RANK", "3"}, {"MASTER_ADDR", "node-1"}, {"MASTER_PORT", "29500"}};

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <set>
 
 #include "../config/model_rules.h"
+#include "suites/experiment.h"
 
 namespace sb::test {
 namespace {
@@ -45,16 +45,9 @@ TEST(ShippedClaims, UseExistingModelsAndSwitches) {
 
 TEST(ShippedClaims, MatchClaimsOfExperiments) {
   const Claims claims = read_claims(shipped_claims);
-  for (const auto& entry : std::filesystem::directory_iterator(SB_SOURCE_DIR "/configs/experiments")) {
-    if (entry.path().extension() != ".toml") continue;
-    ExperimentClaims experiment;
-    try {
-      experiment = read_experiment_claims(entry.path().string());
-    } catch (const Error&) {
-      continue;  // another kind of file
-    }
-    EXPECT_FALSE(experiment.claims.empty()) << entry.path();
-    for (const auto& id : experiment.claims) EXPECT_NE(claims.find(id), nullptr) << entry.path() << ": " << id;
+  for (const auto& experiment : read_catalogue(SB_SOURCE_DIR "/configs")) {
+    EXPECT_FALSE(experiment.claims.empty()) << experiment.path;
+    for (const auto& id : experiment.claims) EXPECT_NE(claims.find(id), nullptr) << experiment.path << ": " << id;
   }
 }
 
@@ -163,15 +156,6 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
     EXPECT_NE(line.find("c.toml"), std::string::npos) << line;
   }
   EXPECT_EQ(error_line([&] { parse_claims(claim("comparisons = [{a = 'gla'}]"), "c.toml"); }), "");
-}
-
-TEST(ExperimentFile, ReadsClaimsAndIgnoresOtherKeys) {
-  const auto one =
-      parse_experiment_claims("[experiment]\ntitle = 'T'\nclaims = ['a', 'b']\n[grid]\nx = [1]\n", "dir/main.toml");
-  EXPECT_EQ(one.name, "main");
-  EXPECT_EQ(one.claims, (std::vector<std::string>{"a", "b"}));
-  EXPECT_NE(error_line([] { parse_experiment_claims("[suite]\nname = 'x'\n", "s.toml"); }), "");
-  EXPECT_NE(error_line([] { parse_experiment_claims("[experiment]\nclaims = 3\n", "s.toml"); }), "");
 }
 
 }  // namespace

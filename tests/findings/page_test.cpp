@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "../base/expect.h"
 #include "worlds.h"
 
 namespace sb::test {
@@ -41,38 +42,28 @@ TEST(FindingsPage, ReportsNoRunsForEveryClaimWithoutResults) {
   EXPECT_EQ(count(page, "\n### "), claims.claims.size());
   EXPECT_EQ(count(page, "**No runs yet.**"), claims.claims.size());
   EXPECT_EQ(count(page, "supported ("), 0U);
-  EXPECT_NE(page.find("There are no runs of the published protocol at the paper's scale yet."), std::string::npos);
-  EXPECT_NE(page.find("No claim of the paper has runs of either protocol yet."), std::string::npos);
-  for (const auto& claim : claims.claims) EXPECT_NE(page.find(claim.title + "\n"), std::string::npos) << claim.id;
-  for (const auto& deviation : claims.deviations)
-    EXPECT_NE(page.find("| " + deviation.title + " |"), std::string::npos) << deviation.id;
+  EXPECT_TRUE(has(page, "There are no runs of the published protocol at the paper's scale yet.",
+                  "No claim of the paper has runs of either protocol yet."));
+  for (const auto& claim : claims.claims) EXPECT_TRUE(has(page, claim.title + "\n")) << claim.id;
+  for (const auto& deviation : claims.deviations) EXPECT_TRUE(has(page, "| " + deviation.title + " |")) << deviation.id;
 }
 
 TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
   const std::string page = findings_page(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/");
-  EXPECT_NE(page.find("**Undecided, supported in 2 of 2, 3 not run (corrected, small).** Gating and rapid forgetting"),
-            std::string::npos)
-      << page;
-  EXPECT_NE(page.find("- corrected, small: no runs of task 2: Gated DeltaNet − DeltaNet; task 1: GLA − RetNet; task 1: "
-                      "GLA − Linear attention\n- no runs: corrected, paper; published, paper\n"),
-            std::string::npos)
-      << page;
-  EXPECT_NE(page.find("| 1. Gates help recall | undecided, supported in 2 of 2, 3 not run | no runs | no runs |"),
-            std::string::npos)
-      << page;
-  EXPECT_NE(page.find("56 runs; 0 diverged, 0 collapsed"), std::string::npos);
+  EXPECT_TRUE(has(page, "**Undecided, supported in 2 of 2, 3 not run (corrected, small).** Gating and rapid forgetting",
+                  "- corrected, small: no runs of task 2: Gated DeltaNet − DeltaNet; task 1: GLA − RetNet; task 1: "
+                  "GLA − Linear attention\n- no runs: corrected, paper; published, paper\n",
+                  "| 1. Gates help recall | undecided, supported in 2 of 2, 3 not run | no runs | no runs |",
+                  "56 runs; 0 diverged, 0 collapsed"));
 }
 
 TEST(FindingsPage, ReportsReproductionAndChanges) {
   const std::string page = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
-  EXPECT_NE(page.find("On task 1, 6 of 7 models are within 3 points of the paper, 0 of them below it. Further away is "
-                      "GLA +6.0 (.810 against .750); the reason is not known."),
-            std::string::npos)
-      << page;
-  EXPECT_NE(page.find("On task 1, these move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0"),
-            std::string::npos)
-      << page;
-  EXPECT_EQ(page.find("GLA −1.0"), std::string::npos) << page;
+  EXPECT_TRUE(has(page,
+                  "On task 1, 6 of 7 models are within 3 points of the paper, 0 of them below it. Further away is "
+                  "GLA +6.0 (.810 against .750); the reason is not known.",
+                  "On task 1, these move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0"));
+  EXPECT_TRUE(lacks(page, "GLA −1.0"));
 }
 
 TEST(FindingsPage, SaysWhichModelsDoBetterUnderOtherSettings) {
@@ -80,35 +71,31 @@ TEST(FindingsPage, SaysWhichModelsDoBetterUnderOtherSettings) {
   const char* words = "GLA does better with other settings";
   for (auto& run : runs)
     if (run.result.model == "gla" && run.result.config.at("model.dropout") != "0.2") set_accuracy(run.result, .82);
-  EXPECT_EQ(findings_page(rows_from(runs), shipped_claims(), "results/").find(words), std::string::npos);
+  EXPECT_TRUE(lacks(findings_page(rows_from(runs), shipped_claims(), "results/"), words));
   for (auto& run : runs)
     if (run.result.model == "gla" && run.result.config.at("model.dropout") != "0.2") set_accuracy(run.result, .7);
-  EXPECT_NE(findings_page(rows_from(runs), shipped_claims(), "results/").find(words), std::string::npos);
+  EXPECT_TRUE(has(findings_page(rows_from(runs), shipped_claims(), "results/"), words));
 }
 
 TEST(FindingsPage, ShowsDifferenceOfPaperOnlyAtItsScale) {
   const std::string far = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
-  EXPECT_NE(far.find("| +37.0 ± 1.4 |"), std::string::npos) << far;
+  EXPECT_TRUE(has(far, "| +37.0 ± 1.4 |"));
   const std::string near = findings_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/");
-  EXPECT_EQ(near.find("| +37.0 ± 1.4 |"), std::string::npos) << near;
+  EXPECT_TRUE(lacks(near, "| +37.0 ± 1.4 |"));
 }
 
 TEST(FindingsPage, ListsChoices) {
   const std::string none = findings_page(rows_from({}), shipped_claims(), "results/");
-  EXPECT_NE(none.find("on task 1 of grammar seed 11, scale `small`"), std::string::npos);
+  EXPECT_TRUE(has(none, "on task 1 of grammar seed 11, scale `small`"));
   const auto runs =
       small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
                  [](Result& r) { set_accuracy(r, r.lr > 1.5e-3 ? .4 : .3); });
   const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
-  EXPECT_NE(page.find("| GLA | post | 0.002 | .4000 | chosen |"), std::string::npos) << page;
-  EXPECT_NE(page.find("| GLA | post | 0.001 | .3000 |  |"), std::string::npos) << page;
-  EXPECT_NE(
-      page.find(
+  EXPECT_TRUE(
+      has(page, "| GLA | post | 0.002 | .4000 | chosen |", "| GLA | post | 0.001 | .3000 |  |",
           "\n1 of 1 models are best at the largest or the smallest rate tried, so better rates may lie outside the "
-          "tried range.\n"),
-      std::string::npos)
-      << page;
-  EXPECT_EQ(page.find("best so far"), std::string::npos);
+          "tried range.\n"));
+  EXPECT_TRUE(lacks(page, "best so far"));
 }
 
 TEST(FindingsPage, DoesNotDependOnOrderOfFiles) {
@@ -128,9 +115,9 @@ TEST(FindingsPage, NamesRunsAboveTheirCeiling) {
   auto runs = whole_table("[1, 2]");
   const std::string line = "- delta\\_net, task 1, seed 1: accuracy";
   ASSERT_EQ(runs[0].result.model, "delta_net");
-  EXPECT_EQ(findings_page(rows_from(runs), shipped_claims(), "results/").find(line), std::string::npos);
+  EXPECT_TRUE(lacks(findings_page(rows_from(runs), shipped_claims(), "results/"), line));
   runs[0].result.test->ceiling->accuracy = runs[0].result.test->ceiling->upper_bound = .4;
-  EXPECT_NE(findings_page(rows_from(runs), shipped_claims(), "results/").find(line), std::string::npos);
+  EXPECT_TRUE(has(findings_page(rows_from(runs), shipped_claims(), "results/"), line));
 }
 
 TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
@@ -142,14 +129,12 @@ TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
   });
   ASSERT_NE(failed, runs.end());
   set_accuracy(failed->result, .0601);
-  EXPECT_EQ(top_table(rows_from(runs), shipped_claims()).find("ollapsed"), std::string::npos);
+  EXPECT_TRUE(lacks(top_table(rows_from(runs), shipped_claims()), "ollapsed"));
   set_accuracy(failed->result, .0599);
   const Rows rows = rows_from(runs);
-  EXPECT_NE(top_table(rows, shipped_claims())
-                .find("Collapsed in training and in no mean: transformer, task 1, seed 1 (" + failed->result.run_id),
-            std::string::npos);
-  EXPECT_NE(findings_page(rows, shipped_claims(), "results/").find("- collapsed, in no mean: transformer"),
-            std::string::npos);
+  EXPECT_TRUE(has(top_table(rows, shipped_claims()),
+                  "Collapsed in training and in no mean: transformer, task 1, seed 1 (" + failed->result.run_id));
+  EXPECT_TRUE(has(findings_page(rows, shipped_claims(), "results/"), "- collapsed, in no mean: transformer"));
 }
 
 TEST(FindingsPage, GivesEveryTableRowAsManyCellsAsItsHeader) {
@@ -170,8 +155,7 @@ TEST(FindingsPage, GivesEveryTableRowAsManyCellsAsItsHeader) {
 
 TEST(TopTable, IsShortFormOfResults) {
   const std::string some = top_table(rows_from(both_protocols()), shipped_claims());
-  EXPECT_NE(some.find("| GLA | .750 | .810 | .800 |"), std::string::npos) << some;
-  EXPECT_NE(some.find("| ceiling |"), std::string::npos) << some;
+  EXPECT_TRUE(has(some, "| GLA | .750 | .810 | .800 |", "| ceiling |"));
 }
 
 TEST(FindingsFigures, ShowOnlyAvailableRuns) {
@@ -179,10 +163,9 @@ TEST(FindingsFigures, ShowOnlyAvailableRuns) {
   const auto figures = findings_figures(rows_from(whole_table("[1, 2, 3]")), shipped_claims());
   ASSERT_EQ(figures.size(), 1U);
   EXPECT_EQ(figures[0].name, "differences_small");
-  EXPECT_NE(figures[0].svg.find("Gates help recall"), std::string::npos);
-  EXPECT_NE(findings_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/")
-                .find("](findings/differences_small.svg)"),
-            std::string::npos);
+  EXPECT_TRUE(has(figures[0].svg, "Gates help recall"));
+  EXPECT_TRUE(has(findings_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/"),
+                  "](findings/differences_small.svg)"));
 }
 
 TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
@@ -212,7 +195,7 @@ TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
   const auto figures = findings_figures(rows, claims, curves);
   ASSERT_FALSE(figures.empty());
   EXPECT_EQ(figures.back().name, "curves_corrected_small_task1");
-  EXPECT_NE(figures.back().svg.find("Mamba (failed)"), std::string::npos);
+  EXPECT_TRUE(has(figures.back().svg, "Mamba (failed)"));
 }
 
 TEST(FindingsFigures, LearningCurvesHoldOnlyTheLongestRunsOfTheTask) {
@@ -243,7 +226,7 @@ TEST(Markers, EncloseTableAndKeepOtherText) {
   EXPECT_EQ(with_table(once, "| t |\n", "README.md"), once);
   for (const std::string& bad : {std::string("none"), std::string(table_begins), page + page,
                                  std::string(table_ends) + std::string(table_begins)})
-    EXPECT_NE(error_line([&] { with_table(bad, "", "README.md"); }).find("README.md"), std::string::npos);
+    EXPECT_TRUE(has(error_line([&] { with_table(bad, "", "README.md"); }), "README.md"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../base/expect.h"
 #include "../report/synthetic.h"
 #include "base/number.h"
 
@@ -56,21 +57,16 @@ TEST(ResultsTable, ShortFormHasMeansOfMeasuredColumns) {
 TEST(ResultsTable, NotesRowsWithDifferentGrammars) {
   ResultsTable table = two_models();
   table[0].cells[{1, Column::corrected}].grammars = {"1"};
-  EXPECT_NE(short_results_markdown(table).find("Means over 1 to 2 grammars; not all rows of a column have the same."),
-            std::string::npos);
+  EXPECT_TRUE(
+      has(short_results_markdown(table), "Means over 1 to 2 grammars; not all rows of a column have the same."));
   table[0].cells[{1, Column::corrected}].grammars = {"1", "3"};
-  EXPECT_NE(results_markdown(table).find("number of grammars; not all rows of a column have the same."),
-            std::string::npos);
+  EXPECT_TRUE(has(results_markdown(table), "number of grammars; not all rows of a column have the same."));
 }
 
 // A protocol is how runs are trained; here dropout tells them.
 std::string by_dropout(const ConfigMap& config) {
   const double dropout = parse_finite(config.at("model.dropout")).value();
   return dropout == 0 ? "corrected" : dropout == .2 ? "published" : "published but dropout 0.1";
-}
-
-std::optional<double> no_n_gram(const Result&) {
-  return std::nullopt;
 }
 
 Scale eight_layers() {
@@ -84,8 +80,8 @@ std::vector<TableRun> runs(const std::string& grid, const std::function<void(Res
   return runs_of(suite_of("[model]\nlayers = 8\nwidth = 256\n" + grid), change);
 }
 
-ResultsTable table_of(std::vector<TableRun> runs, const NGramAccuracy& n_gram = no_n_gram, const Claims& claims = {}) {
-  return results_table(make_rows(std::move(runs), Axes{}), claims, eight_layers(), by_dropout, n_gram);
+ResultsTable table_of(std::vector<TableRun> runs, const Claims& claims = {}) {
+  return results_table(make_rows(std::move(runs), Axes{}), claims, eight_layers(), by_dropout);
 }
 
 ResultRow row_of(const ResultsTable& table, const std::string& name) {
@@ -101,12 +97,9 @@ TEST(ResultsTable, ListsModelsOfPaperInItsOrderWithItsSpread) {
   EXPECT_EQ(names, (std::vector<std::string>{"DeltaNet", "GLA", "Mamba", "Mamba2", "Gated DeltaNet",
                                              "Gated DeltaProduct", "Transformer", "n-gram", "ceiling"}));
   const std::string text = results_markdown(table);
-  EXPECT_NE(text.find("| DeltaNet | .500 ± .010 | – | – | .410 ± .010 | – | – | .350 ± .001 | – | – | – | – |\n"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("| Transformer | .860 ± .005 | – | – | .770 ± .010 | – | – | .670 ± .070 | – | – | – | – |\n"),
-            std::string::npos);
-  EXPECT_EQ(short_results_markdown(table).find(".500"), std::string::npos);  // nothing was measured
+  EXPECT_TRUE(has(text, "| DeltaNet | .500 ± .010 | – | – | .410 ± .010 | – | – | .350 ± .001 | – | – | – | – |\n",
+                  "| Transformer | .860 ± .005 | – | – | .770 ± .010 | – | – | .670 ± .070 | – | – | – | – |\n"));
+  EXPECT_TRUE(lacks(short_results_markdown(table), ".500"));  // nothing was measured
 }
 
 TEST(ResultsTable, SplitsRunsByProtocolAndAveragesGrammars) {
@@ -118,9 +111,9 @@ TEST(ResultsTable, SplitsRunsByProtocolAndAveragesGrammars) {
         const double dropout = parse_finite(r.config.at("model.dropout")).value();
         r.test->accuracy = (r.model == "gla" ? .5 : .7) + .01 * seed - dropout - .1 * (r.task == 3);
         r.test->ceiling->accuracy = .9 + .01 * seed;
+        r.baselines = BaselineFigures{.01, {}, {.1, .3 + .01 * seed}, 2, .01, 100, 100};
       });
-  const ResultsTable table =
-      table_of(all, [](const Result& r) { return .3 + .01 * static_cast<double>(r.grammar_seed); });
+  const ResultsTable table = table_of(all);
   const auto gla = row_of(table, "GLA").cells;
   EXPECT_NEAR(*gla.at({1, Column::corrected}).accuracy, .52, 1e-12);
   EXPECT_NEAR(*gla.at({1, Column::reproduced}).accuracy, .32, 1e-12);
@@ -165,11 +158,9 @@ TEST(ResultsTable, GivesLearningRatesAndResidualsOfColumns) {
   const auto all = runs(
       "[grid]\ntask.number = [1]\nmodel.name = ['gla', 'mamba', 'mamba2']\n[train]\nlr = 4e-3\n"
       "[[override]]\nwhen = {model.name = 'gla'}\nset = {train.lr = 2e-3}\n");
-  EXPECT_NE(results_markdown(table_of(all))
-                .find("*Corrected* runs use learning rate 0.004 (GLA: 0.002) and [residual](configs.md#residuals) "
-                      "`post` (Mamba2: `pre`)."),
-            std::string::npos)
-      << results_markdown(table_of(all));
+  EXPECT_TRUE(has(results_markdown(table_of(all)),
+                  "*Corrected* runs use learning rate 0.004 (GLA: 0.002) and [residual](configs.md#residuals) "
+                  "`post` (Mamba2: `pre`)."));
 }
 
 TEST(ResultsTable, TaskFourIsMeanOverLongGaps) {
@@ -206,9 +197,8 @@ TEST(ResultsTable, NamesCollapsedAndDivergedRunsAndExcludesThemFromMeans) {
   EXPECT_TRUE(lost.footnotes[0].starts_with("Collapsed in training and in no mean: transformer, task 1, seed 1"))
       << lost.footnotes[0];
   const std::string text = results_markdown(table_of(runs(grid + "[1]\n", change(1, 0))));
-  EXPECT_NE(text.find("| Transformer | .860 ± .005 | – | –¹ |"), std::string::npos) << text;
-  EXPECT_NE(short_results_markdown(table_of(runs(grid + "[1]\n", change(1, 0)))).find("| Transformer | .860 | –¹ |"),
-            std::string::npos);
+  EXPECT_TRUE(has(text, "| Transformer | .860 ± .005 | – | –¹ |"));
+  EXPECT_TRUE(has(short_results_markdown(table_of(runs(grid + "[1]\n", change(1, 0)))), "| Transformer | .860 | –¹ |"));
 
   const ResultValue part =
       row_of(table_of(runs(grid + "[1, 2, 3, 4]\n", change(2, 3))), "Transformer").cells.at({1, Column::corrected});
@@ -222,7 +212,7 @@ TEST(ResultsTable, NamesCollapsedAndDivergedRunsAndExcludesThemFromMeans) {
 TEST(ResultsTable, ExcludesOtherScalesTasksAndSwitches) {
   const std::string grid = "model.dropout = [0.0]\nmodel.name = [\"mamba2\"]\nrun.seed = [1]\n";
   const auto has = [](const std::vector<TableRun>& all, const Claims& claims = {}) {
-    return row_of(table_of(all, no_n_gram, claims), "Mamba2").cells.contains({1, Column::corrected});
+    return row_of(table_of(all, claims), "Mamba2").cells.contains({1, Column::corrected});
   };
   EXPECT_TRUE(has(runs("[grid]\ntask.number = [1]\n" + grid)));
   EXPECT_FALSE(has(runs("[grid]\ntask.number = [1]\nmodel.layers = [4]\n" + grid)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../base/expect.h"
 #include "worlds.h"
 
 namespace sb::test {
@@ -204,12 +205,10 @@ TEST(Comparison, WithDivergedRunIsUndecidedAndNamesRunToRepeat) {
   EXPECT_EQ(one.effect.n, 3U);
   ASSERT_EQ(one.figures.b.failed.size(), 1U);
   ASSERT_EQ(one.decides.size(), 1U);
-  EXPECT_NE(
-      one.decides[0].find("repeat the run at a lower learning rate: delta_net, task 1, seed 2 (" + id + "): diverged"),
-      std::string::npos)
-      << one.decides[0];
-  EXPECT_NE(evidence_text(one).find("1 failed"), std::string::npos);
-  EXPECT_NE(counts_of(rows)[0].find("1 diverged"), std::string::npos);
+  EXPECT_TRUE(
+      has(one.decides[0], "repeat the run at a lower learning rate: delta_net, task 1, seed 2 (" + id + "): diverged"));
+  EXPECT_TRUE(has(evidence_text(one), "1 failed"));
+  EXPECT_TRUE(has(counts_of(rows)[0], "1 diverged"));
 }
 
 TEST(Comparison, WithCollapsedRunIsUndecidedAndExcludesItFromMeans) {
@@ -225,7 +224,7 @@ TEST(Comparison, WithCollapsedRunIsUndecidedAndExcludesItFromMeans) {
   EXPECT_EQ(one.effect.n, 3U);
   EXPECT_NEAR(one.b->mean, .5, .01);
   ASSERT_EQ(one.decides.size(), 1U);
-  EXPECT_NE(one.decides[0].find("collapsed: delta_net, task 1, seed 2"), std::string::npos) << one.decides[0];
+  EXPECT_TRUE(has(one.decides[0], "collapsed: delta_net, task 1, seed 2"));
   EXPECT_EQ(v.comparisons[1].verdict, Verdict::supported) << "another task";
 }
 
@@ -263,10 +262,8 @@ TEST(RunsWithoutAccuracy, AreListedByOutcome) {
       << "a diverged run is not missing";
   ASSERT_EQ(one.figures.lost.size(), 2U);
   const std::string text = text_of(rows, "gates");
-  for (const auto& line :
-       {"1 run of this claim is diverged and in no mean: " + diverged + " (delta_net, task 1, seed 2)",
-        "1 run of this claim is not finished and in no mean: " + begun + " (delta_net, task 1, "})
-    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  EXPECT_TRUE(has(text, "1 run of this claim is diverged and in no mean: " + diverged + " (delta_net, task 1, seed 2)",
+                  "1 run of this claim is not finished and in no mean: " + begun + " (delta_net, task 1, "));
   const auto json =
       verdict_json({"test", "", "", {}}, {judge(rows, shipped_claims(), *shipped_claims().find("gates"))}, rows);
   EXPECT_EQ(json["claims"][0]["scales"][0]["without_figure"].size(), 2U);
@@ -279,10 +276,9 @@ TEST(RunsWithoutAccuracy, AreNamedIfNoRunIsFinished) {
   for (const auto& run : table_runs(as_in_the_paper, "[1, 2, 3, 4, 5]")) missing.push_back(unfinished(run));
   const Rows rows = make_rows({}, Axes{}, {}, missing);
   const std::string text = text_of(rows, "gates");
-  EXPECT_NE(text.find("UNDECIDED: no finished runs of it at any scale"), std::string::npos) << text;
-  EXPECT_NE(text.find("35 runs of this claim are not finished and in no mean: "), std::string::npos) << text;
-  EXPECT_NE(text.find("; and 25 more\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("not finished: 85 more, 105 in all"), std::string::npos) << text;
+  EXPECT_TRUE(has(text, "UNDECIDED: no finished runs of it at any scale",
+                  "35 runs of this claim are not finished and in no mean: ", "; and 25 more\n",
+                  "not finished: 85 more, 105 in all"));
   const auto one = judged(rows, "gates").comparisons[0];
   EXPECT_EQ(one.decides,
             (std::vector<std::string>{
@@ -364,7 +360,7 @@ TEST(AboveCeiling, FindsRunsBeyondTheirUpperBound) {
   runs[0].result.test->ceiling->upper_bound = .99;
   const auto wrong = above_ceiling(rows_from(runs));
   ASSERT_EQ(wrong.size(), 1U);
-  EXPECT_NE(wrong[0].find(runs[0].result.run_id), std::string::npos);
+  EXPECT_TRUE(has(wrong[0], runs[0].result.run_id));
   runs[0].result.test->samples = 1;
   EXPECT_TRUE(above_ceiling(rows_from(runs)).empty()) << "one sample has no spread to be beyond";
   runs[0].result.test->samples = 100;
@@ -375,11 +371,10 @@ TEST(AboveCeiling, FindsRunsBeyondTheirUpperBound) {
 TEST(VerdictText, AgreesWithJson) {
   const Rows rows = rows_from(table_runs([](const Result& r) { return r.model == "transformer" ? .9 : .5; }));
   const Claims& claims = shipped_claims();
-  const ExperimentClaims experiment{"main_table", "Main table", "Which is best?", {"attention_leads"}};
+  const Experiment experiment{"main_table", "", "Main table", "Which is best?", {"attention_leads"}};
   const std::vector<ClaimVerdict> verdicts = {judge(rows, claims, *claims.find("attention_leads"))};
   const std::string text = verdict_text(experiment, verdicts, rows);
-  EXPECT_NE(text.find("small, corrected: SUPPORTED"), std::string::npos) << text;
-  EXPECT_NE(text.find("4 grammars, 1 seed each"), std::string::npos) << text;
+  EXPECT_TRUE(has(text, "small, corrected: SUPPORTED", "4 grammars, 1 seed each"));
   const auto json = nlohmann::json::parse(json_document(verdict_json(experiment, verdicts, rows), 6));
   const auto& one = json["claims"][0]["scales"][0];
   EXPECT_EQ(one["verdict"], "supported");

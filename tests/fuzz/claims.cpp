@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "findings/claims.h"
+#include "suites/experiment.h"
 
 namespace {
 
@@ -29,6 +30,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const auto& comparison : claim.comparisons)
         if (comparison.name().find('\n') != std::string::npos) std::abort();
   });
-  expect_one_line([&] { sb::parse_experiment_claims(text, "fuzz.toml"); });
+  expect_one_line([&] { sb::parse_experiment(text, "fuzz.toml"); });
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "../base/expect.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "grammar/build.h"
@@ -21,17 +22,9 @@ const json kCoin = json::parse(R"({
   "transitions": [[1, 3, 0.5], [1, 0, 0.5], [0, 2, 1.0], [2, 3, 1]]})");
 
 std::string refusal(const std::string& text) {
-  try {
-    static_cast<void>(automaton_from_json(text, "my.json"));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    const std::string line = error.what();
-    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-    EXPECT_NE(line.find("my.json"), std::string::npos) << line;
-    EXPECT_LT(line.size(), 400U);
-    return line;
-  }
-  return "accepted";
+  const std::string line = error_line([&] { static_cast<void>(automaton_from_json(text, "my.json")); });
+  EXPECT_TRUE(lacks(line, "\n") && has(line, "my.json") && line.size() < 400) << line;
+  return line;
 }
 
 // The coin with one key changed.
@@ -42,7 +35,7 @@ std::string refusal(const std::string& key, const json& value) {
 }
 
 void expect_says(const std::string& line, const std::string& says) {
-  EXPECT_NE(line.find(says), std::string::npos) << "expected to read: " << says << "\ngot: " << line;
+  EXPECT_TRUE(has(line, says)) << "expected to read: " << says << "\ngot";
 }
 
 TEST(AutomatonJson, RequiresOnlyStatesStartsAndTransitions) {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "../base/expect.h"
 #include "grammar/build.h"
 
 namespace sb {
@@ -28,15 +29,15 @@ TEST(Svg, DrawsEveryStateAndEdgeOfSmallAutomaton) {
   const std::string svg = to_svg(*a);
   EXPECT_EQ(count(svg, "<circle"), static_cast<size_t>(a->states()) + 1) << "'#' has two rings";
   EXPECT_EQ(count(svg, "<g><title>"), static_cast<size_t>(a->transitions()));
-  for (const auto& name : a->names) EXPECT_NE(svg.find(">" + name + "</text>"), std::string::npos) << name;
+  for (const auto& name : a->names) EXPECT_TRUE(has(svg, ">" + name + "</text>")) << name;
 }
 
 TEST(Svg, EscapesNames) {
   Automaton a = *grammar(6, 2, 3);
   a.names[0] = "<a&\"b>";
   const std::string svg = to_svg(a);
-  EXPECT_EQ(svg.find("<a&"), std::string::npos);
-  EXPECT_NE(svg.find("&lt;a&amp;&quot;b&gt;"), std::string::npos);
+  EXPECT_TRUE(lacks(svg, "<a&"));
+  EXPECT_TRUE(has(svg, "&lt;a&amp;&quot;b&gt;"));
   EXPECT_EQ(count(svg, "<g>"), count(svg, "</g>"));
   EXPECT_EQ(count(svg, "nan"), 0U);
 }
@@ -67,7 +68,7 @@ TEST(Dot, NamesEveryStateEdgeAndStart) {
   EXPECT_EQ(count(dot, "doublecircle"), 1U);
   Automaton awkward = *a;
   awkward.names[0] = "a\"b\\";
-  EXPECT_NE(to_dot(awkward).find("\"a\\\"b\\\\\""), std::string::npos);
+  EXPECT_TRUE(has(to_dot(awkward), "\"a\\\"b\\\\\""));
 }
 
 }  // namespace

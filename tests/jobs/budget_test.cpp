@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "jobs/cost_table.h"
@@ -174,14 +175,7 @@ TEST(CostTable, FinishedRunsCorrectEstimates) {
 }
 
 TEST(CostTable, ReportsInvalidTablesInOneLine) {
-  const auto fault = [](const std::string& text) -> std::string {
-    try {
-      CostTable(text, "r.toml", square);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto fault = [](const std::string& text) { return error_line([&] { CostTable(text, "r.toml", square); }); };
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = kRates;
     return fault(text.replace(text.find(from), from.size(), to));

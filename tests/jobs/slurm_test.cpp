@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -58,14 +59,10 @@ TEST(Slurm, SplitsRawOptionsIntoWords) {
 TEST(Slurm, RejectsOptionThatWouldTakeScriptAsValue) {
   for (const char* text : {"", "  ", "--=x", "--", "--qos", "--qos=", "-C", "-q", "--help", "-h", "--qos=a --gres",
                            "-Ha1", "---=x", "-=x"})
-    try {
-      split_raw_options({text}, "suite --sbatch");
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input);
-      EXPECT_TRUE(std::string(error.what()).starts_with("[suite --sbatch] expected options as --key=value, got '"))
-          << error.what();
-    }
+    EXPECT_TRUE(error_line([&] {
+                  split_raw_options({text}, "suite --sbatch");
+                }).starts_with("[suite --sbatch] expected options as --key=value, got '"))
+        << text;
 }
 
 TEST(Slurm, TableJobRequestsNoComputeResources) {
@@ -113,14 +110,9 @@ TEST(Slurm, RejectsValuesOtherThanNamesAndNumbers) {
     for (const auto& value : hostile) {
       SlurmOptions options;
       options.*member = value;
-      try {
-        check_slurm_values(options);
-        ADD_FAILURE() << where << " " << value;
-      } catch (const Error& error) {
-        const std::string line = error.what();
-        EXPECT_TRUE(line.starts_with(where + " expected ")) << line;
-        EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-      }
+      const std::string line = error_line([&] { check_slurm_values(options); });
+      EXPECT_TRUE(line.starts_with(where + " expected ")) << where << " " << value << ": " << line;
+      EXPECT_TRUE(lacks(line, "\n"));
     }
   SlurmOptions options;
   options.partition = "gpu-a100,short_2.x";

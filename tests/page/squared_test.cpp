@@ -98,31 +98,55 @@ TEST(SquaredPage, SaysNoAccuracyAnywhere) {
   }
 }
 
-TEST(SquaredPage, RunsInProgressAreDrawnByTheirMetric) {
-  TemporaryFolder root;
-  const auto begin = [&](const ResolvedConfig& config, const char* metric) {
+class UnfinishedRuns : public ::testing::Test {
+ protected:
+  void begin(const ResolvedConfig& config, const char* metric) const {
     RunStore store(root.file(""), config);
     for (int64_t u = 0; u < 10; ++u) store.add({u, "train", {{"loss", 1 + .1 * static_cast<double>(u)}}});
     if (metric != nullptr) store.add({10, "valid", {{metric, .75}, {"loss", .75}}});
     store.write_rows();
-  };
-  begin(tracking_config("gla", 1), "mse");
-  begin(tracking_config("gla", 2), nullptr);  // not evaluated yet
-  begin(small_config("mamba", 1), "accuracy");
-  PageSource source({root.file("")}, "report DIR");
-  const PageData data = make_page(source.read(), {{"runs"}, "", "", true});
-  const auto names = [&](const char* kind) {
+  }
+  void read() {
+    PageSource source({root.file("")}, "report DIR");
+    data = make_page(source.read(), {{"runs"}, "", "", true});
+  }
+  std::set<std::string> names(const char* kind) const {
     std::set<std::string> out;
     if (const Figure* figure = find_figure(data, kind))
       for (const auto& row : figure->rows) out.insert(row[0].text());
     return out;
-  };
+  }
+  TemporaryFolder root;
+  PageData data;
+};
+
+TEST_F(UnfinishedRuns, AreDrawnByTheirMetric) {
+  begin(tracking_config("gla", 1), "mse");
+  begin(tracking_config("gla", 2), nullptr);  // not evaluated yet
+  begin(small_config("mamba", 1), "accuracy");
+  read();
   EXPECT_EQ(names("running_loss"), (std::set<std::string>{"mamba, task 1, seed 1"}));
   EXPECT_EQ(names("running_learning"), (std::set<std::string>{"mamba, task 1, seed 1"}));
   EXPECT_EQ(names("running_squared_loss"),
             (std::set<std::string>{"gla, task tracking, seed 1", "gla, task tracking, seed 2"}));
   EXPECT_EQ(names("running_squared_learning"), (std::set<std::string>{"gla, task tracking, seed 1"}));
   EXPECT_EQ(find_figure(data, "running_squared_learning")->columns[3].title, "squared error on valid");
+}
+
+TEST_F(UnfinishedRuns, NotDrawnAreCountedPerLoss) {
+  for (int seed = 1; seed <= 20; ++seed) begin(tracking_config("gla", seed), "mse");
+  for (int seed = 1; seed <= 10; ++seed) begin(small_config("mamba", seed), "accuracy");
+  read();
+  size_t drawn = 0;
+  for (const auto& [kind, all] : {std::pair{"running_loss", 10U}, {"running_squared_loss", 20U}}) {
+    const size_t lines = names(kind).size(), missing = all - lines;
+    drawn += lines;
+    EXPECT_TRUE(
+        find_figure(data, kind)
+            ->caption.ends_with(missing > 0 ? "; " + std::to_string(missing) + " more not drawn." : "not finished."))
+        << find_figure(data, kind)->caption;
+  }
+  EXPECT_EQ(drawn, 24U);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "../base/temporary_folder.h"
 #include "base/file.h"
-#include "store/measure.h"
+#include "store/result_parts.h"
 #include "store/seal.h"
 
 namespace sb {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "../config/model_rules.h"
 #include "base/error.h"
@@ -35,18 +36,6 @@ std::string finish(const std::string& root, const ResolvedConfig& resolved, bool
   return store.folder();
 }
 
-template <class Act>
-std::string refusal(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
-}
-
 TEST(OpenRun, OpensIntactRun) {
   const TemporaryFolder root;
   const std::string folder = finish(root.path(), config());
@@ -64,11 +53,12 @@ TEST(OpenRun, RejectsEditedConfigByName) {
   std::string edited = toml;
   edited.replace(edited.find("length = 200"), 12, "length = 100");
   write_file_atomically(folder + "/config.toml", edited);
-  for (const std::string& line : {refusal([&] { open_run(folder, rules()); }), refusal([&] { open_result(folder); })}) {
-    EXPECT_NE(line.find(folder + "/config.toml"), std::string::npos) << line;
+  for (const std::string& line :
+       {error_line([&] { open_run(folder, rules()); }), error_line([&] { open_result(folder); })}) {
+    EXPECT_TRUE(has(line, folder + "/config.toml"));
   }
   write_file_atomically(folder + "/config.toml", toml + "# a remark\n");
-  EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config.toml"), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { open_run(folder, rules()); }), "config.toml"));
 }
 
 // Writes config.json of a run anew, sealed, and the run id with it, also into the weights; the folder takes that name.
@@ -101,8 +91,8 @@ TEST(OpenRun, CheckAndEvalAgreeOnForeignConfig) {
   EXPECT_EQ(judge_config(good, RunTree::disk(), rules()).not_evaluated, "");
   const std::string folder = forged(finish(root.path(), config()), "\"width\":256", "\"width\":512");
   EXPECT_EQ(inspect_run(folder).state, RunState::whole) << "every digest fits";
-  const std::string line = refusal([&] { open_run(folder, rules()); });
-  EXPECT_NE(line.find("config.toml: expected run "), std::string::npos) << line;
+  const std::string line = error_line([&] { open_run(folder, rules()); });
+  EXPECT_TRUE(has(line, "config.toml: expected run "));
   EXPECT_EQ(judge_config(folder, RunTree::disk(), rules()).problem, line);
 }
 
@@ -125,7 +115,7 @@ TEST(OpenRun, RunOfEarlierAutomatonFormatKeepsItsId) {
   const std::string folder = forged(finish(root.path(), now), own, sha256_hex(text));
   EXPECT_NE(open_run(folder, rules()).config.run_id, now.run_id);
   write_file_atomically(folder + "/automaton.json", text + "\n");
-  EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("automaton.json: expected run "), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { open_run(folder, rules()); }), "automaton.json: expected run "));
 }
 
 // Stores another config.toml in a run, with every digest renewed.
@@ -142,9 +132,9 @@ TEST(OpenRun, StoredConfigThatIsNotTomlOrExtendsAnotherIsDamage) {
   write_file_atomically(root.file("secret.toml"), "password hunter2\n");
   for (const std::string& forged : {"[[[" + toml, "extends = '" + root.file("secret.toml") + "'\n" + toml}) {
     forge_toml(folder, forged);
-    const std::string line = refusal([&] { open_run(folder, rules()); });
-    EXPECT_NE(line.find(folder + "/config.toml:1:"), std::string::npos) << line;
-    EXPECT_EQ(line.find("secret.toml"), std::string::npos) << line;
+    const std::string line = error_line([&] { open_run(folder, rules()); });
+    EXPECT_TRUE(has(line, folder + "/config.toml:1:"));
+    EXPECT_TRUE(lacks(line, "secret.toml"));
     EXPECT_EQ(inspect_run(folder).state, RunState::damaged);
     EXPECT_EQ(inspect_run(folder).problems, std::vector<std::string>{line});
   }
@@ -187,8 +177,8 @@ TEST(OpenRun, RejectsFilesWithWrongDigestByName) {
       std::filesystem::remove(folder + "/metrics.jsonl");
     else
       write_file_atomically(folder + "/metrics.jsonl", "x");
-    const std::string line = refusal([&] { open_run(folder, rules()); });
-    EXPECT_NE(line.find(folder + "/metrics.jsonl"), std::string::npos) << line;
+    const std::string line = error_line([&] { open_run(folder, rules()); });
+    EXPECT_TRUE(has(line, folder + "/metrics.jsonl"));
   }
 }
 
@@ -198,9 +188,9 @@ TEST(OpenRun, RejectsFilesOfAnotherRunByName) {
     const std::string folder = finish(root.path(), config(1)), other = finish(root.path(), config(2));
     std::filesystem::copy_file(other + "/" + name, folder + "/" + name,
                                std::filesystem::copy_options::overwrite_existing);
-    const std::string line = refusal([&] { open_weights(open_run(folder, rules())); });
+    const std::string line = error_line([&] { open_weights(open_run(folder, rules())); });
     const std::string named = std::string(name) == "config.json" ? "config.toml" : name;
-    EXPECT_NE(line.find(folder + "/" + named), std::string::npos) << line;
+    EXPECT_TRUE(has(line, folder + "/" + named));
   }
 }
 
@@ -217,7 +207,7 @@ TEST(OpenRun, CheckAndEvalAgreeOnForgedWeights) {
     Result result = load_result(folder);
     result.files["final.safetensors"] = sha256_hex(weights);
     write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
-    const std::string line = refusal([&] { open_weights(open_run(folder, rules())); });
+    const std::string line = error_line([&] { open_weights(open_run(folder, rules())); });
     const RunReport report = inspect_run(folder);
     EXPECT_EQ(report.state, RunState::damaged) << line;
     EXPECT_EQ(report.problems, std::vector<std::string>{line});
@@ -232,7 +222,7 @@ TEST(OpenRun, ResultWithoutDigestOfWeightsHasNone) {
   result.files.erase("final.safetensors");
   write_file_atomically(folder + "/result.json", sealed_json(result_text(result)));
   EXPECT_EQ(inspect_run(folder).state, RunState::without_weights);
-  EXPECT_NE(refusal([&] { open_weights(open_run(folder, rules())); }).find("result.json"), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { open_weights(open_run(folder, rules())); }), "result.json"));
 }
 
 // Writes a changed result, with every digest renewed or with the old digest of its numbers.
@@ -268,9 +258,9 @@ TEST(OpenRun, CheckAndEvalAgreeOnForgedResults) {
     else
       forge_result(
           folder, [](Result& r) { r.params = 7; }, false);
-    const std::string line = refusal([&] { open_run(folder, rules()); });
-    EXPECT_NE(line.find(folder + "/result.json"), std::string::npos) << line;
-    EXPECT_EQ(refusal([&] { open_result(folder); }), line);
+    const std::string line = error_line([&] { open_run(folder, rules()); });
+    EXPECT_TRUE(has(line, folder + "/result.json"));
+    EXPECT_EQ(error_line([&] { open_result(folder); }), line);
     const RunReport report = inspect_run(folder);
     EXPECT_EQ(report.state, RunState::damaged) << line;
     EXPECT_EQ(report.problems, std::vector<std::string>{line});
@@ -291,8 +281,8 @@ TEST(OpenRun, MetricsThatCannotBeParsedAreDamage) {
   const std::string folder = finish(root.path(), config());
   write_file_atomically(folder + "/metrics.jsonl", "garbage\n");
   forge_result(folder, [](Result& r) { r.files["metrics.jsonl"] = sha256_hex("garbage\n"); });
-  const std::string line = refusal([&] { open_run(folder, rules()); });
-  EXPECT_NE(line.find(folder + "/metrics.jsonl:1:1"), std::string::npos) << line;
+  const std::string line = error_line([&] { open_run(folder, rules()); });
+  EXPECT_TRUE(has(line, folder + "/metrics.jsonl:1:1"));
   EXPECT_EQ(inspect_run(folder).problems, std::vector<std::string>{line});
 }
 
@@ -302,9 +292,9 @@ TEST(OpenRun, ReportsMissingWeights) {
   std::filesystem::remove(folder + "/final.safetensors");
   EXPECT_NO_THROW(open_result(folder));
   const OpenRun run = open_run(folder, rules());
-  EXPECT_NE(refusal([&] { open_weights(run); }).find("final.safetensors"), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { open_weights(run); }), "final.safetensors"));
   const std::string gone = finish(root.path(), config(3), true);
-  EXPECT_NE(refusal([&] { open_weights(open_run(gone, rules())); }).find("diverged"), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { open_weights(open_run(gone, rules())); }), "diverged"));
 }
 
 TEST(OpenRun, UnfinishedRunHasConfigButNoResult) {
@@ -312,8 +302,8 @@ TEST(OpenRun, UnfinishedRunHasConfigButNoResult) {
   const std::string folder = RunStore(root.path(), config()).folder();
   const OpenRun run = open_run(folder, rules());
   EXPECT_FALSE(run.result);
-  EXPECT_NE(refusal([&] { open_weights(run); }).find("result.json"), std::string::npos);
-  EXPECT_NE(refusal([&] { open_result(folder); }).find("result.json"), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { open_weights(run); }), "result.json"));
+  EXPECT_TRUE(has(error_line([&] { open_result(folder); }), "result.json"));
 }
 
 // The seal is a digest, not a signature: anyone can seal anything.
@@ -325,7 +315,7 @@ TEST(OpenRun, RejectsSealedButHostileConfigs) {
     const TemporaryFolder root;
     const std::string folder = finish(root.path(), config());
     write_file_atomically(folder + "/config.json", sealed_json(text));
-    EXPECT_NE(refusal([&] { open_run(folder, rules()); }).find("config."), std::string::npos);
+    EXPECT_TRUE(has(error_line([&] { open_run(folder, rules()); }), "config."));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "../base/expect.h"
 #include "../base/faulty_file_system.h"
 #include "../base/temporary_folder.h"
 #include "../config/model_rules.h"
@@ -122,7 +123,7 @@ TEST(Pack, KeepsSuiteRecordWithoutSchema) {
     EXPECT_FALSE(holds(left, broken)) << broken;
     EXPECT_TRUE(left.damaged) << broken;
     ASSERT_EQ(left.notes.size(), 1U);
-    EXPECT_NE(left.notes[0].find("suite.json"), std::string::npos) << left.notes[0];
+    EXPECT_TRUE(has(left.notes[0], "suite.json"));
   }
 }
 
@@ -168,10 +169,9 @@ TEST(Pack, ExcludesAndReportsDamagedFiles) {
   EXPECT_EQ(packed.runs, 1U);
   EXPECT_TRUE(packed.damaged);
   ASSERT_EQ(packed.notes.size(), 2U);
-  EXPECT_NE(packed.notes[0].find("metrics.jsonl"), std::string::npos);
-  EXPECT_NE(packed.notes[1].find("suite.json"), std::string::npos);
-  EXPECT_NE(error_line([&] { pack_runs(folder.path() + "/nowhere"); }).find("[pack] expected intact runs, got none"),
-            std::string::npos);
+  EXPECT_TRUE(has(packed.notes[0], "metrics.jsonl"));
+  EXPECT_TRUE(has(packed.notes[1], "suite.json"));
+  EXPECT_TRUE(has(error_line([&] { pack_runs(folder.path() + "/nowhere"); }), "[pack] expected intact runs, got none"));
 }
 
 TEST(Pack, ReportsHostileArchivesInOneLine) {
@@ -185,13 +185,12 @@ TEST(Pack, ReportsHostileArchivesInOneLine) {
     change(other);
     return archive_fault(tar_bytes(other));
   };
-  EXPECT_NE(with([](auto& f) { f.pop_back(); }).find("no packed.json"), std::string::npos);
-  EXPECT_NE(with([](auto& f) { f[2].content += " "; }).find("SHA-256 mismatch"), std::string::npos);
-  EXPECT_NE(with([](auto& f) { f.erase(f.begin()); }).find("lacks"), std::string::npos);
-  EXPECT_NE(with([](auto& f) { f.push_back({"more", "x"}); }).find("does not name"), std::string::npos);
-  EXPECT_NE(with([](auto& f) { f.back().content[20] ^= 1; }).find("SHA-256 mismatch"), std::string::npos);
-  EXPECT_NE(with([](auto& f) { f.back().content = sealed_json("{\"schema\": 2, \"files\": {}}"); }).find("schema 2"),
-            std::string::npos);
+  EXPECT_TRUE(has(with([](auto& f) { f.pop_back(); }), "no packed.json"));
+  EXPECT_TRUE(has(with([](auto& f) { f[2].content += " "; }), "SHA-256 mismatch"));
+  EXPECT_TRUE(has(with([](auto& f) { f.erase(f.begin()); }), "lacks"));
+  EXPECT_TRUE(has(with([](auto& f) { f.push_back({"more", "x"}); }), "does not name"));
+  EXPECT_TRUE(has(with([](auto& f) { f.back().content[20] ^= 1; }), "SHA-256 mismatch"));
+  EXPECT_TRUE(has(with([](auto& f) { f.back().content = sealed_json("{\"schema\": 2, \"files\": {}}"); }), "schema 2"));
   EXPECT_NE(with([](auto& f) { f.back().content = sealed_json("{\"schema\": 1, \"files\": [1]}"); }), "");
   EXPECT_NE(with([](auto& f) { f.back().content = sealed_json("{\"schema\": 1}"); }), "");
   // A list made to fit a changed result does not make the run whole.
@@ -219,14 +218,13 @@ TEST(Pack, CompressedArchiveHasSameFiles) {
   EXPECT_EQ(parse_archive(bytes, "a.tar.gz"), parse_archive(tar_bytes(files), "a.tar"));
   for (const size_t cut : {size_t{3}, size_t{20}, bytes.size() / 2, bytes.size() - 1})
     EXPECT_NE(archive_fault(bytes.substr(0, cut)), "") << cut;
-  EXPECT_NE(archive_fault(bytes + "x").find("something follows"), std::string::npos);
+  EXPECT_TRUE(has(archive_fault(bytes + "x"), "something follows"));
   std::string flipped = bytes;
   flipped[bytes.size() / 2] ^= 1;
   EXPECT_NE(archive_fault(flipped), "");
-  EXPECT_NE(error_line([&] {
-              gunzip(gzip(std::string(1 << 20, 'x'), "bomb"), "bomb", 1000, [](std::string_view) {});
-            }).find("at most 1000 bytes unpacked"),
-            std::string::npos);
+  EXPECT_TRUE(
+      has(error_line([&] { gunzip(gzip(std::string(1 << 20, 'x'), "bomb"), "bomb", 1000, [](std::string_view) {}); }),
+          "at most 1000 bytes unpacked"));
 }
 
 TEST(Pack, FullDiskKeepsExistingArchive) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "toy_run.h"
@@ -31,13 +32,7 @@ class RunLocks : public ::testing::Test {
   void put(const LockRecord& record) const { write_file_atomically(lock(), lock_text(record)); }
   // Why it cannot be taken at once; empty: it was, and was given back.
   std::string refused(LockWatch* watch = nullptr) const {
-    try {
-      const RunLock taken(lock(), watch);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::stopped) << error.what();
-      return error.what();
-    }
+    return error_line([&] { const RunLock taken(lock(), watch); }, Exit::stopped);
   }
   size_t entries() const { return root_.entries(); }
   TemporaryFolder root_;
@@ -379,13 +374,8 @@ TEST_F(RunLocks, WaitingProcessStopsOnRequest) {
   record.heartbeat_seconds = 3600;
   put(record);
   int asked = 0;
-  try {
-    wait_for_lock(lock(), 3600, [&] { return ++asked == 3; });
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::stopped);
-    EXPECT_NE(std::string(error.what()).find("is held by process"), std::string::npos) << error.what();
-  }
+  const auto wait = [&] { wait_for_lock(lock(), 3600, [&] { return ++asked == 3; }); };
+  EXPECT_TRUE(has(error_line(wait, Exit::stopped), "is held by process"));
   EXPECT_EQ(asked, 3);
   LockWatch watch;
   EXPECT_NE(refused(&watch), "");
@@ -395,13 +385,7 @@ TEST_F(RunLocks, WaitingProcessStopsOnRequest) {
 TEST_F(RunLocks, AreLostIfRemoved) {
   const RunLock held(lock());
   fs::remove(lock());
-  try {
-    held.check();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::taken_over);
-    EXPECT_NE(std::string(error.what()).find("is gone"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(has(error_line([&] { held.check(); }, Exit::taken_over), "is gone"));
 }
 
 // A new owner that died between following a token and renaming its file leaves a chain.

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "../config/model_rules.h"
 #include "base/file.h"
@@ -68,7 +69,7 @@ TEST(RunStore, VerifyNamesEveryChangedFile) {
     write_file_atomically(path, changed);
     const auto problems = verify_run(folder_of(root));
     ASSERT_FALSE(problems.empty()) << name;
-    EXPECT_NE(problems.front().find(name), std::string::npos) << problems.front();
+    EXPECT_TRUE(has(problems.front(), name));
     write_file_atomically(path, whole);
   }
   EXPECT_TRUE(verify_run(folder_of(root)).empty());
@@ -89,7 +90,7 @@ TEST(RunStore, KilledAtAnyWriteResumesToSameBytes) {
     ASSERT_EQ(bytes_of(root), clean_bytes()) << "killed at call " << n;
     ASSERT_TRUE(verify_run(folder_of(root)).empty());
     for (const auto& entry : std::filesystem::directory_iterator(folder_of(root)))
-      ASSERT_EQ(entry.path().string().find(".partial-"), std::string::npos);
+      ASSERT_TRUE(lacks(entry.path().string(), ".partial-"));
   }
   EXPECT_GT(killed, 50);
 }
@@ -123,7 +124,7 @@ TEST_P(FailingWrites, LeaveLoadableStateAndNameFile) {
       } catch (const Error& error) {
         line = error.what();
         EXPECT_EQ(error.code(), Exit::cannot_write);
-        EXPECT_NE(line.find(folder_of(root)), std::string::npos) << line;
+        EXPECT_TRUE(has(line, folder_of(root)));
         ++failures;
       }
       if (!files.happened()) break;
@@ -226,7 +227,7 @@ TEST(RunStore, SkipsDamagedNewestCheckpointAndResumesToSameBytes) {
     EXPECT_EQ(checkpoint->update, stored[1].update);
     EXPECT_EQ(store.metrics().size(), static_cast<size_t>(checkpoint->update));
     ASSERT_EQ(warnings.size(), 1U);
-    EXPECT_NE(warnings[0].find(stored[0].path), std::string::npos);
+    EXPECT_TRUE(has(warnings[0], stored[0].path));
   }
   ToyRun().run(root.path());
   EXPECT_EQ(bytes_of(root), clean_bytes());
@@ -258,7 +259,7 @@ TEST(RunStore, RepeatsDamagedFinishedRun) {
       std::vector<std::string> warnings;
       EXPECT_TRUE(store.resume(warnings));
       ASSERT_EQ(warnings.size(), 1U);
-      EXPECT_NE(warnings[0].find(name), std::string::npos) << warnings[0];
+      EXPECT_TRUE(has(warnings[0], name));
     }
     EXPECT_FALSE(std::filesystem::exists(folder_of(root) + "/result.json"));
     ToyRun().run(root.path());
@@ -292,7 +293,7 @@ TEST(RunStore, RestoresMissingConfigAndNamesSource) {
     for (const char* each : {"config.toml", "config.json"}) std::filesystem::remove(folder_of(root) + "/" + each);
     const auto lines = RunStore(root.path(), config()).restored();
     ASSERT_EQ(lines.size(), 2U);
-    EXPECT_NE(lines[0].find("restored from the config of this command"), std::string::npos);
+    EXPECT_TRUE(has(lines[0], "restored from the config of this command"));
   }
 }
 
@@ -305,7 +306,7 @@ TEST(RunStore, RestoresAndNamesEditedConfig) {
   {
     const RunStore store(root.path(), config());
     ASSERT_EQ(store.restored().size(), 1U);
-    EXPECT_NE(store.restored()[0].find(toml), std::string::npos);
+    EXPECT_TRUE(has(store.restored()[0], toml));
   }
   EXPECT_TRUE(has_result(folder_of(root)));
   EXPECT_EQ(bytes_of(root), clean_bytes());
@@ -351,13 +352,7 @@ TEST(RunStore, DoesNotFollowLinks) {
     write_file_atomically(root.file("precious"), "precious");
     std::filesystem::create_directory(folder_of(root));
     std::filesystem::create_symlink(root.file("precious"), folder_of(root) + "/" + name);
-    try {
-      ToyRun().run(root.path());
-      FAIL() << name;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::cannot_write);
-      EXPECT_NE(std::string(error.what()).find("symbolic link"), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(has(error_line([&] { ToyRun().run(root.path()); }, Exit::cannot_write), "symbolic link"));
     EXPECT_EQ(read_file(root.file("precious"), 100), "precious");
   }
 }
@@ -423,13 +418,7 @@ TEST(RunStore, KilledHolderReleasesRun) {
 TEST(RunStore, ReportsFolderThatCannotBeCreated) {
   TemporaryFolder root;
   write_file_atomically(root.file("plain"), "");
-  try {
-    RunStore(root.file("plain"), config());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::cannot_write);
-    EXPECT_NE(std::string(error.what()).find(root.file("plain")), std::string::npos);
-  }
+  EXPECT_TRUE(has(error_line([&] { RunStore(root.file("plain"), config()); }, Exit::cannot_write), root.file("plain")));
 }
 
 TEST(RunStore, StoresAutomatonWithRun) {

@@ -155,6 +155,7 @@ TEST(Experiments, ReportInvalidFilesInOneLine) {
   EXPECT_EQ(fault("[experiment]\ntitel = 'a'\n"), "[experiment] unknown key 'titel', did you mean title?, x.toml:2:1");
   EXPECT_EQ(fault("[experiment]\ntitle = 1\n").substr(0, 61),
             "[experiment.title] expected a text of at most 1000 bytes, got");
+  EXPECT_EQ(fault("[experiment]\nclaims = 3\n"), "[experiment.claims] expected a list of texts, got 3, x.toml:2:10");
   const auto all = read_catalogue(configs);
   const auto queue = [&](const std::string& text) { return error_line([&] { parse_queue(text, "q.toml", all); }); };
   EXPECT_EQ(queue(""), "[queue] expected 1 to 1000 blocks [[step]], got 0, q.toml:1:1");

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "../config/model_rules.h"
 #include "base/file.h"
@@ -48,8 +49,7 @@ TEST(FrozenSuite, RoundTripsWithoutItsSourceFiles) {
   EXPECT_EQ(again.matched, suite.matched);
   for (size_t i = 0; i < suite.runs.size(); ++i) EXPECT_EQ(again.runs[i].canonical, suite.runs[i].canonical);
   EXPECT_EQ(ids_of(read_frozen_suite(path, {ids_of(suite)[2]}, rules())), std::vector{ids_of(suite)[2]});
-  EXPECT_NE(error_line([&] { read_frozen_suite(path, {"0000000000000000"}, rules()); }).find("got none"),
-            std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { read_frozen_suite(path, {"0000000000000000"}, rules()); }), "got none"));
 }
 
 TEST(FrozenSuite, RejectsChangedFileByName) {
@@ -59,26 +59,25 @@ TEST(FrozenSuite, RejectsChangedFileByName) {
   const auto fault = [&](const std::string& changed) {
     write_file_atomically(path, changed);
     const std::string line = error_line([&] { read_frozen_suite(path, {}, rules()); });
-    EXPECT_NE(line.find("frozen-suite.json"), std::string::npos) << line;
+    EXPECT_TRUE(has(line, "frozen-suite.json"));
     return line;
   };
   std::string other = text;
   other.replace(other.find("gla"), 3, "gLa");
-  EXPECT_NE(fault(other).find("SHA-256 mismatch"), std::string::npos);
-  EXPECT_NE(fault("").find("SHA-256 mismatch"), std::string::npos);
+  EXPECT_TRUE(has(fault(other), "SHA-256 mismatch"));
+  EXPECT_TRUE(has(fault(""), "SHA-256 mismatch"));
   // Sealed, and still not what it says.
   const auto sealed = [](std::string object) { return sealed_json(object); };
-  EXPECT_NE(fault(sealed("{\n  \"schema\": 2\n}\n")).find("another version"), std::string::npos);
-  EXPECT_NE(fault(sealed("{\n  \"schema\": 1\n}\n")).find("expected a text as name"), std::string::npos);
+  EXPECT_TRUE(has(fault(sealed("{\n  \"schema\": 2\n}\n")), "another version"));
+  EXPECT_TRUE(has(fault(sealed("{\n  \"schema\": 1\n}\n")), "expected a text as name"));
   const std::string start =
       "{\n  \"schema\": 1,\n  \"name\": \"x\",\n  \"select\": [],\n  \"average\": [],\n  \"matched\": [],\n";
-  EXPECT_NE(fault(sealed(start + "  \"runs\": 1\n}\n")).find("expected a list of runs"), std::string::npos);
-  EXPECT_NE(fault(sealed(start + "  \"runs\": [1]\n}\n")).find("expected a text as run_id"), std::string::npos);
-  EXPECT_NE(
+  EXPECT_TRUE(has(fault(sealed(start + "  \"runs\": 1\n}\n")), "expected a list of runs"));
+  EXPECT_TRUE(has(fault(sealed(start + "  \"runs\": [1]\n}\n")), "expected a text as run_id"));
+  EXPECT_TRUE(has(
       fault(sealed(start +
-                   "  \"runs\": [{\"run_id\": \"0123456789abcdef\", \"toml\": \"[train]\\nupdates = 5\\n\"}]\n}\n"))
-          .find("expected run 0123456789abcdef, got "),
-      std::string::npos);
+                   "  \"runs\": [{\"run_id\": \"0123456789abcdef\", \"toml\": \"[train]\\nupdates = 5\\n\"}]\n}\n")),
+      "expected run 0123456789abcdef, got "));
 }
 
 TEST(FrozenSuite, SelectsRunsById) {
@@ -87,9 +86,8 @@ TEST(FrozenSuite, SelectsRunsById) {
   const auto ids = ids_of(suite);
   keep_where(suite, {"run.id=" + ids[3] + "," + ids[0]}, "suite --where");
   EXPECT_EQ(ids_of(suite), (std::vector<std::string>{ids[0], ids[3]}));
-  EXPECT_NE(
-      error_line([&] { keep_where(suite, {"run.id=0"}, "suite --where"); }).find("[suite --where] no run has run.id"),
-      std::string::npos);
+  EXPECT_TRUE(
+      has(error_line([&] { keep_where(suite, {"run.id=0"}, "suite --where"); }), "[suite --where] no run has run.id"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "../config/model_rules.h"
 #include "base/file.h"
@@ -131,13 +132,12 @@ TEST(Suite, ReadsAxesOfTables) {
   // Never over data, seeds or what is measured: the easiest test would win.
   for (const char* key : {"train.seed", "train.order_seed", "grammar.seed", "grammar.depth", "task.gap_max",
                           "eval.test_samples", "quirks.select_on_test", "model.name", "run.label"})
-    EXPECT_NE(
-        suite_fault("[suite]\nselect = ['" + std::string(key) + "']\n").find("expected a key of [model] or [train]"),
-        std::string::npos)
+    EXPECT_TRUE(
+        has(suite_fault("[suite]\nselect = ['" + std::string(key) + "']\n"), "expected a key of [model] or [train]"))
         << key;
-  EXPECT_NE(suite_fault("[suite]\naverage = ['train.lr']\n").find("not selected over"), std::string::npos);
-  EXPECT_NE(suite_fault("[suite]\nselect = ['train.batch']\naverage = ['train.batch']\n").find("in select and average"),
-            std::string::npos);
+  EXPECT_TRUE(has(suite_fault("[suite]\naverage = ['train.lr']\n"), "not selected over"));
+  EXPECT_TRUE(
+      has(suite_fault("[suite]\nselect = ['train.batch']\naverage = ['train.batch']\n"), "in select and average"));
 }
 
 TEST(Suite, ErrorsHaveLocation) {
@@ -152,11 +152,11 @@ TEST(Suite, ErrorsHaveLocation) {
             "[override] no run has train.lr = 1.0, the nearest is 0.001, suite.toml:2:20");
   EXPECT_EQ(suite_fault("[suite]\nbase = 'none.toml'\n"),
             "[suite.base] no file 'none.toml', expected one in the suite's folder, suite.toml:2:8");
-  EXPECT_NE(suite_fault("[[override]]\nskip = true\n").find("no run is left"), std::string::npos);
+  EXPECT_TRUE(has(suite_fault("[[override]]\nskip = true\n"), "no run is left"));
   std::string grid = "[grid]\n";
   for (const char* key : {"run.seed", "train.updates", "train.batch", "eval.every", "eval.batch"})
     grid += std::string(key) + " = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]\n";
-  EXPECT_NE(suite_fault(grid).find("more than 100000 runs"), std::string::npos);
+  EXPECT_TRUE(has(suite_fault(grid), "more than 100000 runs"));
 }
 
 TEST(Suite, ListsErrorsOfAllRuns) {
@@ -307,8 +307,7 @@ TEST(Suite, ConditionsSeeResolvedDevice) {
       EXPECT_EQ(lr_when("train.precision = 'amp'"), gpu ? 0.002 : 0.001);
       EXPECT_EQ(lr_when("train.precision = 'fp32'"), gpu ? 0.001 : 0.002);
       for (const char* never : {"train.device = 'auto'", "train.precision = 'tf32'"})
-        EXPECT_NE(error_line([&] { lr_when(never); }).find("[override] no run has " + std::string(never, 12)),
-                  std::string::npos)
+        EXPECT_TRUE(has(error_line([&] { lr_when(never); }), "[override] no run has " + std::string(never, 12)))
             << "on no machine: " << never;
     }
   EXPECT_NE(suite_fault("[[override]]\nwhen = {train.device = 'cuda'}\nskip = true\n[train]\ndevice = 'cpu'\n"), "")
@@ -407,7 +406,7 @@ TEST(Suite, ReportsImpossibleSizesInOneLine) {
   EXPECT_EQ(suite_fault(head + "5\nmatch_step = 0\n"),
             "[suite.match_step] expected an integer from 1 to 1024, got 0, suite.toml:4:14");
   // What is wrong with the model is said instead.
-  EXPECT_NE(suite_fault(head + "80000\n[model]\nname = 'glaa'\n").find("[model.name]"), std::string::npos);
+  EXPECT_TRUE(has(suite_fault(head + "80000\n[model]\nname = 'glaa'\n"), "[model.name]"));
   ModelRules none = rules();
   none.match = {};
   EXPECT_EQ(error_line([&] { parse_suite(head + "80000\n", "suite.toml", {}, none); }),
@@ -431,14 +430,11 @@ TEST(Suite, AppliesExtendedSuiteFirst) {
   EXPECT_EQ(suite.runs[1].values.train.updates, 20);
   EXPECT_EQ(suite.runs[1].values.train.warmup, 1);
   EXPECT_EQ(parse_suite(text, path, {}, rules(), {"", true}).runs.size(), 12U) << "a sweep has axes of its own";
-  EXPECT_NE(error_line([&] {
-              parse_suite("[suite]\nextends = 'none'\n", path, {}, rules());
-            }).find("[suite.extends] no file 'none'"),
-            std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { parse_suite("[suite]\nextends = 'none'\n", path, {}, rules()); }),
+                  "[suite.extends] no file 'none'"));
   write_file_atomically(folder.file("round.toml"), "[suite]\nextends = 'round'\n");
-  EXPECT_NE(
-      error_line([&] { read_suite(folder.file("round.toml"), {}, rules()); }).find("files that extend each other"),
-      std::string::npos);
+  EXPECT_TRUE(
+      has(error_line([&] { read_suite(folder.file("round.toml"), {}, rules()); }), "files that extend each other"));
 }
 
 TEST(Suite, AppliesSectionsOfRequestedScale) {
@@ -455,8 +451,8 @@ TEST(Suite, AppliesSectionsOfRequestedScale) {
   ASSERT_EQ(at("large").runs.size(), 1U);
   EXPECT_EQ(at("large").runs[0].values.train.updates, 99);
   EXPECT_EQ(at("large").runs[0].values.train.batch, 8);
-  EXPECT_NE(error_line([&] { at(""); }).find("[scale] a scale must be chosen"), std::string::npos);
-  EXPECT_NE(error_line([&] { at("huge"); }).find("[scale] no file 'scales/huge'"), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { at(""); }), "[scale] a scale must be chosen"));
+  EXPECT_TRUE(has(error_line([&] { at("huge"); }), "[scale] no file 'scales/huge'"));
   // So has a suite that builds on it.
   write_file_atomically(folder.file("suite.toml"), text);
   const auto built = [&](const std::string& scale) {
@@ -464,7 +460,7 @@ TEST(Suite, AppliesSectionsOfRequestedScale) {
   };
   ASSERT_EQ(built("large").runs.size(), 1U);
   EXPECT_EQ(built("large").runs[0].values.train.batch, 8);
-  EXPECT_NE(error_line([&] { built(""); }).find("[scale] a scale must be chosen"), std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { built(""); }), "[scale] a scale must be chosen"));
 }
 
 TEST(Suite, OrdersWorkByFirstSeedOfEverySetting) {
@@ -496,8 +492,7 @@ TEST(Suite, SelectsRunsByValues) {
   EXPECT_EQ(two.names.size(), 2U) << "two labels are one run each";
   EXPECT_EQ(error_line([&] { kept({"run.seed"}); }),
             "[suite --where] expected SECTION.KEY=VALUE or several values with commas, got 'run.seed'");
-  EXPECT_NE(error_line([&] { kept({"run.sed=1"}); }).find("no run has the key 'run.sed', did you mean run.seed?"),
-            std::string::npos);
+  EXPECT_TRUE(has(error_line([&] { kept({"run.sed=1"}); }), "no run has the key 'run.sed', did you mean run.seed?"));
   EXPECT_EQ(error_line([&] { kept({"run.seed=3"}); }), "[suite --where] no run has run.seed = '3', expected 1 or 2");
 }
 
@@ -548,7 +543,7 @@ TEST(Suite, RejectsUnknownScale) {
             "[scale] unknown scale 'smal', did you mean small?, " + folder.file("suite.toml") + ":3:8");
   EXPECT_EQ(fault("[scale.enormous.grid]\nrun.seed = [1]\n"),
             "[scale] unknown scale 'enormous', expected paper or small, " + folder.file("suite.toml") + ":3:8");
-  EXPECT_NE(fault("[scale]\nsmall = 3\n").find("[scale] expected sections [scale.NAME], got 3, "), std::string::npos);
+  EXPECT_TRUE(has(fault("[scale]\nsmall = 3\n"), "[scale] expected sections [scale.NAME], got 3, "));
 }
 
 // Keys of a kind of task have defaults too.

@@ -252,9 +252,6 @@ TEST(NextSymbolLaw, FollowsGrammarAndRestartsAfterEnd) {
   EXPECT_DOUBLE_EQ(law[2], 3.0 / 8);
   next_symbol_law(*sampler, sampler->end(), law.data());
   EXPECT_EQ(law, (std::vector<double>{0, 0.5, 0.5}));
-  const std::vector<float> table = symbol_law_table(*sampler);
-  const auto row = static_cast<size_t>(sampler->ids()[1]) * 3;
-  EXPECT_FLOAT_EQ(table[row + 1], 0.5F);
 }
 
 TEST(GapTask, AnswersAreStatesOrNextClasses) {

@@ -5,7 +5,7 @@
 
 #include "../base/temporary_folder.h"
 #include "small_run.h"
-#include "store/measure.h"
+#include "store/result_parts.h"
 #include "store/run_check.h"
 #include "train/loader.h"
 #include "train/samples.h"
@@ -18,23 +18,10 @@ using test::TemporaryFolder;
 using test::work;
 
 ResolvedConfig kind_config(const std::string& kind, const std::vector<std::string>& overrides = {}) {
-  Settings settings = parse_settings("[task]\nkind = \"" + kind + R"("
-length = 6
-[model]
-name = "gru"
-width = 16
-layers = 1
-[train]
-updates = 12
-batch = 4
-warmup = 3
-[eval]
-every = 4
-valid_samples = 10
-test_samples = 12
-grid_samples = 6
-ceiling_samples = 12
-batch = 5
+  Settings settings = parse_settings("task = {length = 6, kind = '" + kind + R"('}
+model = {name = "gru", width = 16, layers = 1}
+train = {updates = 12, batch = 4, warmup = 3}
+eval = {every = 4, valid_samples = 10, test_samples = 12, grid_samples = 6, ceiling_samples = 12, batch = 5}
 )",
                                      "kind.toml");
   add_overrides(settings, overrides);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "../base/expect.h"
 #include "../base/temporary_folder.h"
 #include "../models/zoo.h"
 #include "base/error.h"
@@ -29,13 +30,7 @@ ResolvedConfig resolved(const std::string& text, const ModelRules& rules = model
 }
 
 std::string fault(const std::string& text, const ModelRules& rules = model_rules()) {
-  try {
-    resolved(text, rules);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error.what();
-  }
-  return "";
+  return error_line([&] { resolved(text, rules); });
 }
 
 const std::map<std::string, std::vector<std::string>>& switch_values() {
@@ -156,15 +151,9 @@ TEST(Rules, RejectSizesBeyondDropoutStreams) {
   EXPECT_TRUE(fault(text, run_rules()).starts_with(frames)) << fault(text, run_rules());
   EXPECT_EQ(fault(task + "[model]\ndropout = 0\n", run_rules()), "");
   const std::string wide = grammar + "[model]\nname = 'gru'\nlayers = 1\nwidth = 32772\ndropout = 0.2\n";
-  EXPECT_NE(fault(wide, run_rules()).find("[model.width] channels under dropout, expected at most 32768, got 32772"),
-            std::string::npos)
-      << fault(wide, run_rules());
-  try {
-    parse_suite(text + "[grid]\nrun.seed = [1, 2]\n", "suite.toml", {}, run_rules());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("(2 of 2 runs)"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(has(fault(wide, run_rules()), "[model.width] channels under dropout, expected at most 32768, got 32772"));
+  EXPECT_TRUE(has(error_line([&] { parse_suite(text + "[grid]\nrun.seed = [1, 2]\n", "suite.toml", {}, run_rules()); }),
+                  "(2 of 2 runs)"));
   const TemporaryFolder root;
   const ResolvedConfig config = test::small_config({"task.gap_law=uniform", "task.gap_max=60000"});
   EXPECT_THROW(test::work(config, root.path()), Error);
@@ -210,7 +199,7 @@ TEST(Rules, RejectExactlyNetworksThatCannotBeBuilt) {
         RunConfig values = tentative_values(parse_settings(text, "run.toml"));
         EXPECT_EQ(line.empty(), builds(values)) << text << line;
         if (!line.empty()) {
-          EXPECT_NE(line.find(", run.toml:"), std::string::npos) << line;
+          EXPECT_TRUE(has(line, ", run.toml:"));
         }
         ++(line.empty() ? built : refused);
       }
@@ -223,7 +212,7 @@ TEST(Rules, ReportEveryInvalidSwitch) {
   EXPECT_EQ(fault("[model]\nname = 'gla'\nshort_conv = 'maybe'\nmlp = 3\n"),
             "[model.mlp] expected 0, 1, 2 or 4, got '3', run.toml:4:7\n"
             "[model.short_conv] expected on or off, got 'maybe', run.toml:3:14");
-  EXPECT_NE(fault("[model]\nname = 'gru'\nwidth = 65536\nlayers = 1024\n").find("[model.width] "), std::string::npos);
+  EXPECT_TRUE(has(fault("[model]\nname = 'gru'\nwidth = 65536\nlayers = 1024\n"), "[model.width] "));
 }
 
 TEST(Rules, RejectUnavailableDeviceOnlyForRuns) {
@@ -246,34 +235,31 @@ TEST(Rules, ResolveDeviceBeforeRunId) {
     EXPECT_EQ(resolved(text, without).values.train.precision, Precision::fp32);
     EXPECT_EQ(resolved(text, with).run_id, resolved("[train]\ndevice = 'cuda'\n").run_id);
     EXPECT_EQ(resolved(text, with).values.train.precision, Precision::amp);
-    EXPECT_EQ(resolved(text, with).canonical.find("auto"), std::string::npos);
+    EXPECT_TRUE(lacks(resolved(text, with).canonical, "auto"));
     EXPECT_EQ(resolved(text, with).origins.at("train.device").text(), "derived from what this machine has");
   }
 }
 
 TEST(Rules, RejectGrammarWithoutSamplesBeforeRun) {
   const std::string line = fault("[task]\nlength = 1\n", run_rules());
-  EXPECT_NE(line.find("[sample.length] "), std::string::npos) << line;
-  EXPECT_NE(line.find(", run.toml:"), std::string::npos) << line;
+  EXPECT_TRUE(has(line, "[sample.length] ", ", run.toml:"));
 }
 
 TEST(Rules, ListErrorsOfAllRunsOfSuite) {
   if (has_gpu()) GTEST_SKIP() << "there is a GPU";
-  try {
-    parse_suite(
-        "[grid]\nmodel.name = ['gla', 'retnet', 'gru']\nmodel.width = [16, 34, 36]\n[train]\ndevice = 'cuda'\n"
-        "precision = 'fp32'\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n",
-        "suite.toml", {}, run_rules());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 ("[train.device] expected cpu, got cuda: " + gpu_facts().missing +
-                  ", suite.toml:5:10 (9 of 9 runs)\n"
-                  "[model.heads] width 34 is not divisible by 4 heads, suite.toml:3:20 (2 of 9 runs)\n"
-                  "[model.width] retnet rotates halves of a head: expected an even head width, got 9, suite.toml:3:24 "
-                  "(1 of 9 runs)")
-                     .c_str());
-  }
+  EXPECT_EQ(
+      error_line([&] {
+        parse_suite(
+            "[grid]\nmodel.name = ['gla', 'retnet', 'gru']\nmodel.width = [16, 34, 36]\n[train]\ndevice = 'cuda'\n"
+            "precision = 'fp32'\n[grammar]\nvocab = 6\nambiguities = 2\ndepth = 3\n",
+            "suite.toml", {}, run_rules());
+      }),
+      ("[train.device] expected cpu, got cuda: " + gpu_facts().missing +
+       ", suite.toml:5:10 (9 of 9 runs)\n"
+       "[model.heads] width 34 is not divisible by 4 heads, suite.toml:3:20 (2 of 9 runs)\n"
+       "[model.width] retnet rotates halves of a head: expected an even head width, got 9, suite.toml:3:24 "
+       "(1 of 9 runs)")
+          .c_str());
 }
 
 TEST(Rules, TableHasEverySwitchOfEveryModel) {
@@ -329,15 +315,11 @@ TEST(Match, ReachesTargetSizeForEveryModel) {
 
 TEST(Match, ReportsImpossibleSizesInOneLine) {
   const ModelRules rules = model_rules();
-  const auto fault = [&](const std::string& by, const std::string& target, const std::string& model) -> std::string {
-    try {
+  const auto fault = [&](const std::string& by, const std::string& target, const std::string& model) {
+    return error_line([&] {
       parse_suite("[suite]\nmatch = '" + by + "'\nmatch_target = " + target + "\n[model]\nname = '" + model + "'\n",
                   "s.toml", {}, rules);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Exit::bad_input);
-      return error.what();
-    }
-    return "";
+    });
   };
   EXPECT_EQ(
       fault("state", "32768", "transformer"),
@@ -351,7 +333,7 @@ TEST(Ceilings, AreNotMeasuredWithoutSamples) {
   const TemporaryFolder root;
   const ResolvedConfig config = test::small_config({"eval.ceiling_samples=0", "eval.gaps=[1]", "train.updates=4"});
   EXPECT_EQ(test::work(config, root.path()), RunStatus::done);
-  EXPECT_EQ(test::content(root.path(), config, "result.json").find("\"ceiling\""), std::string::npos);
+  EXPECT_TRUE(lacks(test::content(root.path(), config, "result.json"), "\"ceiling\""));
 }
 
 // The exact laws as a model's output: the metric of `evaluate` and the ceiling's own counting must agree.

@@ -21,29 +21,11 @@ inline const std::vector<std::string>& paper_models() {
 
 inline ResolvedConfig small_config(const std::vector<std::string>& overrides = {}) {
   Settings settings = parse_settings(R"(
-[grammar]
-vocab = 6
-ambiguities = 2
-depth = 3
-[task]
-number = 1
-length = 20
-[model]
-name = "gated_delta_net"
-width = 16
-layers = 2
-dropout = 0.2
-[train]
-updates = 12
-batch = 4
-warmup = 3
-[eval]
-every = 4
-valid_samples = 10
-test_samples = 12
-grid_samples = 6
-ceiling_samples = 12
-batch = 5
+grammar = {vocab = 6, ambiguities = 2, depth = 3}
+task = {number = 1, length = 20}
+model = {name = "gated_delta_net", width = 16, layers = 2, dropout = 0.2}
+train = {updates = 12, batch = 4, warmup = 3}
+eval = {every = 4, valid_samples = 10, test_samples = 12, grid_samples = 6, ceiling_samples = 12, batch = 5}
 )",
                                      "small.toml");
   add_overrides(settings, overrides);

@@ -11,7 +11,6 @@
 #include "cli/training.h"
 #include "kernels/bench.h"
 #include "models/bench_layers.h"
-#include "store/measure.h"
 
 namespace sb::cli {
 namespace bench_kernels_command {
@@ -41,11 +40,9 @@ std::string percent(double share) {
 }
 
 std::string as_text(const KernelBench& bench) {
-  using Align = TextTable::Align;
   TextTable table({"kernel", "d", "T", "batch", "forward ms", "both ms", "vs plain", "both", "vs chunked", "both",
                    "bound by", "forward", "both", "error"},
-                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
-                   Align::right, Align::right, Align::right, Align::left, Align::right, Align::right, Align::right});
+                  "lrrrrrrrrrlrrr");
   for (const KernelRow& r : bench.rows) {
     table.row({r.kernel, std::to_string(r.width), std::to_string(r.time), std::to_string(r.batch),
                milliseconds(r.ours.forward), milliseconds(r.ours.both), ratio(r.loop.forward, r.ours.forward),
@@ -103,8 +100,7 @@ Exit run(const Options& options) {
   KernelBench bench{at::get_num_threads(), measure_rates(request), {}};
   bench.rows = bench_kernels(request, bench.rates, done);
   for (KernelRow& row : bench_layers(request, bench.rates, done)) bench.rows.push_back(std::move(row));
-  if (!options.json.empty()) deliver(options.json, as_json(bench));
-  if (options.json != "-") print(as_text(bench));
+  deliver_both(options.json, as_json(bench), as_text(bench));
   return Exit::done;
 }
 

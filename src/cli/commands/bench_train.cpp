@@ -71,8 +71,7 @@ Exit run(const Options& options) {
   for (const auto& name : request.models) find_model(name);
   request.progress = [](const std::string& model) { complain("measuring " + model); };
   const TrainBench bench = bench_train(request);
-  if (!options.json.empty()) deliver(options.json, as_json(bench));
-  if (options.json != "-") print(as_text(bench));
+  deliver_both(options.json, as_json(bench), as_text(bench));
   return Exit::done;
 }
 

@@ -106,7 +106,7 @@ std::string by_position(const std::vector<double>& a, const std::string& name_a,
 }
 
 TextTable figures() {
-  return TextTable({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
+  return TextTable({}, "lrl");
 }
 
 // "standard error 0.00120, "; empty for one sample.
@@ -209,11 +209,6 @@ Answer ceiling_of(const Options& options, const Task& task, const CeilingRequest
   return both(ceiling, as_text(options, ceiling, {}));
 }
 
-void deliver_answer(const Options& options, const Answer& answer) {
-  if (!options.json.empty()) deliver(options.json, answer.json);
-  if (options.json != "-") print(answer.text);
-}
-
 CeilingRequest request_of(const Options& options) {
   CeilingRequest request;
   request.split = parse_split(options.sequences.split);
@@ -240,7 +235,7 @@ Exit run_kind(const Options& options) {
       json["start"] = options.start;
     });
   }
-  deliver_answer(options, answer);
+  deliver_both(options.json, answer.json, answer.text);
   return Exit::done;
 }
 
@@ -271,7 +266,7 @@ Exit run(const Options& options) {
       answer = ceiling_of(options, gaps, request, describe);
     }
   }
-  deliver_answer(options, answer);
+  deliver_both(options.json, answer.json, answer.text);
   return Exit::done;
 }
 

@@ -1,11 +1,10 @@
-#include "cli/commands/check.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -52,9 +51,8 @@ Findings inspect_all(const Options& options) {
     return failed || seen.emplace(place, folder).second;
   };
   for (const auto& root : options.folders) {
-    std::error_code failed;
     expect_folder_or_archive(root, "check");
-    if (std::filesystem::is_regular_file(root, failed)) {
+    if (is_file(root)) {
       try {
         tree.open(root);
       } catch (const Error& error) {
@@ -142,16 +140,10 @@ std::string as_text(const Findings& findings) {
 
 // Names in the JSON output, which scripts read; they are older than the words of the text output.
 const char* json_name(RunState state) {
-  switch (state) {
-    case RunState::whole:
-      return "whole";
-    case RunState::without_weights:
-      return "whole without weights";
-    case RunState::packed:
-      return "whole, packed";
-    default:
-      return to_string(state);
-  }
+  return state == RunState::whole             ? "whole"
+         : state == RunState::without_weights ? "whole without weights"
+         : state == RunState::packed          ? "whole, packed"
+                                              : to_string(state);
 }
 
 std::string as_json(const Findings& findings) {
@@ -180,8 +172,7 @@ std::string as_json(const Findings& findings) {
 
 Exit run(const Options& options) {
   const Findings findings = inspect_all(options);
-  if (!options.json.empty()) deliver(options.json, as_json(findings));
-  if (options.json != "-") print(as_text(findings));
+  deliver_both(options.json, as_json(findings), as_text(findings));
   const bool damaged =
       count(findings.reports, RunState::damaged) > 0 || !findings.suites.empty() || !findings.archives.empty();
   return damaged ? Exit::check_failed : Exit::done;
@@ -189,9 +180,8 @@ Exit run(const Options& options) {
 
 }  // namespace check_command
 
-namespace check_command {
-
 void add_check(Program& program, std::optional<ModelRules> rules) {
+  using namespace check_command;
   auto options = std::make_shared<Options>();
   options->rules = std::move(rules);
   Arguments& arguments =
@@ -202,18 +192,6 @@ void add_check(Program& program, std::optional<ModelRules> rules) {
   arguments.positionals("DIR", options->folders, true,
                         "Folders of runs, folders of single runs, or archives of `pack`");
   arguments.text("--json", options->json, "FILE", "Write JSON there, - for standard output");
-}
-
-}  // namespace check_command
-
-void add_check(Program& program, ModelRules rules) {
-  using namespace check_command;
-  add_check(program, std::optional(std::move(rules)));
-}
-
-void add_check(Program& program) {
-  using namespace check_command;
-  add_check(program, std::nullopt);
 }
 
 }  // namespace sb::cli

@@ -26,9 +26,8 @@ std::string suite_text(const Suite& suite, const Options& options) {
   if (suite.skipped > 0) out += ", " + grouped(suite.skipped) + " taken out";
   out += "; `selectivbench suite " + printable(options.file, 200) + "` runs it\n";
   std::vector<std::string> header = {"run"};
-  std::vector<TextTable::Align> align(keys.size() + 1, TextTable::Align::left);
   header.insert(header.end(), keys.begin(), keys.end());
-  TextTable table(header, align);
+  TextTable table(header, std::string(header.size(), 'l'));
   for (const auto& run : suite.runs) {
     std::vector<std::string> cells = {run.run_id};
     for (const auto& key : keys) cells.push_back(printable(value_text(run, key)));
@@ -57,8 +56,7 @@ Exit show(const Options& options) {
   const std::string text = read_config_text(options.file);
   if (is_suite(text, options.file)) {
     const Suite suite = parse_suite(text, options.file, options.overrides, rules);
-    if (!options.json.empty()) deliver(options.json, suite_json(suite));
-    if (options.json != "-") print(suite_text(suite, options));
+    deliver_both(options.json, suite_json(suite), suite_text(suite, options));
     return Exit::done;
   }
   const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
@@ -76,8 +74,7 @@ Exit show(const Options& options) {
 }
 
 Exit keys(const Options& options) {
-  if (!options.json.empty()) deliver(options.json, parameter_json(model_rules()));
-  if (options.json != "-") print(parameter_table(model_rules()));
+  deliver_both(options.json, parameter_json(model_rules()), parameter_table(model_rules()));
   return Exit::done;
 }
 

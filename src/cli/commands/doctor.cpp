@@ -81,8 +81,7 @@ Exit run(const Options& options) {
   use_threads(0);  // as a run does
   const Provenance made = provenance();
   const GpuFacts& gpu = gpu_facts();
-  if (!options.json.empty()) deliver(options.json, as_json(made, gpu));
-  if (options.json != "-") print(as_text(made, gpu));
+  deliver_both(options.json, as_json(made, gpu), as_text(made, gpu));
   return Exit::done;
 }
 

@@ -17,8 +17,8 @@
 #include "cli/training.h"
 #include "store/checkpoint.h"
 #include "store/evaluation_file.h"
-#include "store/measure.h"
 #include "store/open_run.h"
+#include "store/result_parts.h"
 #include "store/run_check.h"
 #include "store/seal.h"
 #include "train/gates.h"
@@ -305,9 +305,7 @@ std::string confusion_text(const std::vector<SymbolConfusion>& symbols) {
 
 std::string gates_text(const std::string& name, const GatePoint& point) {
   if (point.figures.gates.empty()) return "\n" + name + ": this model has no gates\n";
-  using Align = TextTable::Align;
-  TextTable table({"layer", "gate", "mean on data", "mean in gaps"},
-                  {Align::right, Align::left, Align::right, Align::right});
+  TextTable table({"layer", "gate", "mean on data", "mean in gaps"}, "rlrr");
   const auto mean = [](const GateCounts& c) { return c.total == 0 ? std::string("-") : fixed(c.mean, 4); };
   for (const auto& g : point.figures.gates) {
     table.row({std::to_string(g.layer), printable(g.gate), mean(g.data), mean(g.gap)});
@@ -359,8 +357,7 @@ Exit evaluated(const Options& options) {
     if (!fault.empty()) complain("warning: " + fault + "; replaced by what is measured now");
   }
   const SavedEvaluation found = evaluator.run();
-  if (!options.json.empty()) deliver(options.json, evaluation_text(found));
-  if (options.json != "-") print(as_text(found, options, opened.config.values));
+  deliver_both(options.json, evaluation_text(found), as_text(found, options, opened.config.values));
   if (options.save) {
     const std::string path = save_evaluation(options.folder, found);
     if (options.json != "-") print("saved: " + printable(path, 400) + "\n");

@@ -43,7 +43,6 @@ Exit list(const ListOptions& options) {
   const CostTable costs = shipped_costs();
   Json json = {{"experiments", Json::array()}};
   std::string text;
-  using Align = TextTable::Align;
   for (const auto& experiment : read_catalogue(rules.shipped)) {
     Json& entry = json["experiments"].emplace_back(Json{{"name", experiment.name},
                                                         {"title", experiment.title},
@@ -51,8 +50,7 @@ Exit list(const ListOptions& options) {
                                                         {"claims", experiment.claims},
                                                         {"suite", experiment.path},
                                                         {"scales", Json::array()}});
-    TextTable table({"  scale", "runs", "updates", "frames", "two cores", "one H200"},
-                    {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
+    TextTable table({"  scale", "runs", "updates", "frames", "two cores", "one H200"});
     for (const auto& scale : experiment_scales()) {
       const Suite suite = experiment_suite(experiment, {scale, false}, {}, rules);
       const SuiteCost cost = cost_of(suite, costs);
@@ -70,8 +68,7 @@ Exit list(const ListOptions& options) {
   for (const auto& machine : costs.machines())
     text += "  " + one_line(machine.name) + ": " + one_line(machine.source) + "\n";
   text += "--sweep runs the paper's six combinations of learning rate and warm-up: six times as much.\n";
-  if (!options.json.empty()) deliver(options.json, json_document(json, 3));
-  if (options.json != "-") print(text);
+  deliver_both(options.json, json_document(json, 3), text);
   return Exit::done;
 }
 

@@ -1,7 +1,7 @@
-#include <filesystem>
 #include <memory>
 #include <set>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -74,9 +74,8 @@ std::string time_text(const StepState& state) {
 }
 
 Exit run(Options options) {
-  std::error_code ignored;
   if (options.results.empty()) {
-    if (std::filesystem::is_directory("results", ignored))
+    if (is_folder("results"))
       options.results = {"results"};
     else
       complain("note: no folder 'results' here and no --results: nothing is counted as done");
@@ -84,9 +83,7 @@ Exit run(Options options) {
   const KnownRuns known = known_runs(options.results, "experiments queue --results");
   for (const auto& note : known.notes) complain(note);
   const auto steps = look(known);
-  using Align = TextTable::Align;
-  TextTable table({"step", "runs", "done", "of steps above", "missing", "one H200"},
-                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
+  TextTable table({"step", "runs", "done", "of steps above", "missing", "one H200"});
   Json json = {{"steps", Json::array()}};
   const StepState* next = nullptr;
   for (const auto& state : steps) {
@@ -112,7 +109,7 @@ Exit run(Options options) {
   text += "missing, and what it costs: runs that are neither done nor brought by a step above, one after another\n";
   if (next) {
     text += "next: " + command_of(*next, options) + "\n";
-    const bool folder = !options.results.empty() && std::filesystem::is_directory(options.results.front(), ignored);
+    const bool folder = !options.results.empty() && is_folder(options.results.front());
     const std::string archive = (folder ? options.results.front() : "results") + "/NAME.tar.gz";
     text += "then: selectivbench pack runs/" + next->step.scale + " " + one_line(archive) + "\n";
   } else {

@@ -1,5 +1,3 @@
-#include "cli/commands/experiments_verdict.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -11,9 +9,11 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/shipped.h"
+#include "config/config_file.h"
 #include "findings/findings_figures.h"
 #include "findings/page.h"
 #include "report/folder.h"
+#include "suites/experiment.h"
 
 namespace sb::cli {
 namespace experiments_verdict_command {
@@ -46,7 +46,7 @@ std::vector<std::string> experiment_names(const std::string& claims) {
        it.increment(failed)) {
     if (it->path().extension() != ".toml") continue;
     try {
-      read_experiment_claims(it->path().string());
+      parse_experiment(read_config_text(it->path().string()), it->path().string());
       names.push_back(it->path().stem().string());
     } catch (const Error&) {  // another kind of file
     }
@@ -56,13 +56,12 @@ std::vector<std::string> experiment_names(const std::string& claims) {
 }
 
 // An experiment of this name, or one claim.
-ExperimentClaims asked_for(const std::string& name, const Claims& claims, const std::string& path) {
+Experiment asked_for(const std::string& name, const Claims& claims, const std::string& path) {
   const bool plain = std::all_of(name.begin(), name.end(),
                                  [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
-  std::error_code failed;
-  if (plain && fs::exists(fs::path(path).parent_path() / (name + ".toml"), failed)) {
+  if (plain && is_there(fs::path(path).parent_path() / (name + ".toml"))) {
     const std::string file = (fs::path(path).parent_path() / (name + ".toml")).string();
-    ExperimentClaims out = read_experiment_claims(file);
+    Experiment out = parse_experiment(read_config_text(file), file);
     for (const auto& id : out.claims)
       if (!claims.find(id))
         throw bad_input("experiments verdict", "no claim '" + printable(id) + "' in " + printable(path, 200) +
@@ -70,7 +69,7 @@ ExperimentClaims asked_for(const std::string& name, const Claims& claims, const 
     if (out.claims.empty()) throw bad_input("experiments verdict", "the experiment tests no claim, " + printable(name));
     return out;
   }
-  if (const Claim* claim = claims.find(name)) return {name, "claim " + name, "", {claim->id}};
+  if (const Claim* claim = claims.find(name)) return {name, "", "claim " + name, "", {claim->id}};
   std::vector<std::string> names = experiment_names(path);
   for (const auto* all : {&claims.claims, &claims.deviations})
     for (const auto& claim : *all) names.push_back(claim.id);
@@ -86,7 +85,7 @@ Error without_runs(const std::string& where, const std::string& expected, const 
 Exit verdict(const Options& options, const SwitchDefaults& defaults) {
   const std::string path = claims_path("experiments verdict", options.claims);
   const Claims claims = read_claims(path);
-  const ExperimentClaims experiment = asked_for(options.name, claims, path);
+  const Experiment experiment = asked_for(options.name, claims, path);
   if (!options.scale.empty() && !claims.scale(options.scale)) {
     std::vector<std::string> names;
     for (const auto& scale : claims.scales) names.push_back(scale.name);
@@ -107,15 +106,7 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
 }
 
 std::string current(const std::string& path) {
-  std::error_code failed;
-  return fs::exists(path, failed) ? read_file(path, kMaxPageBytes) : std::string();
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code failed;
-  if (!folder.empty()) fs::create_directories(folder, failed);
-  if (failed)
-    throw cannot_write("experiments findings --out", "cannot make " + printable(folder, 400) + ": " + failed.message());
+  return is_there(path) ? read_file(path, kMaxPageBytes) : std::string();
 }
 
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
@@ -156,7 +147,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   }
   for (const auto& [path, content] : stale) {
     const fs::path folder = fs::path(path).parent_path();
-    make_folder(folder.string());
+    if (!folder.empty()) make_folder("experiments findings --out", folder.string());
     folder == figures ? replace_file(path, content) : write_file_atomically(path, content);
   }
   return Exit::done;
@@ -191,11 +182,6 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
   writes.text("--readme", page->readme, "FILE", "Also update the results table between the markers in this file");
   writes.flag("--check", page->check, "Write nothing; exit code 1 if a file is out of date");
   writes.text("--claims", page->claims, "FILE", "Use the claims of this file instead of the shipped ones");
-}
-
-void add_experiments_verdict(Program& program) {
-  using namespace experiments_verdict_command;
-  add_experiments_verdict(program, {});
 }
 
 }  // namespace sb::cli

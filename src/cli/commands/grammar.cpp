@@ -26,7 +26,7 @@ std::string start_names(const Automaton& a) {
 }
 
 std::string described(const Options& options, const Automaton& a, const Figures& f) {
-  TextTable table({}, {TextTable::Align::left, TextTable::Align::right, TextTable::Align::left});
+  TextTable table({}, "lrl");
   if (const auto config = options.grammar.origin()) {
     table.row({"vocab", std::to_string(a.vocab), "symbols, '#' counted"});
     table.row({"ambiguities", std::to_string(config->ambiguities), "symbols that stand for several states"});

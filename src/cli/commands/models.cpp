@@ -96,11 +96,9 @@ std::string yes_no(bool truth) {
 }
 
 std::string as_text(const std::vector<Line>& lines, const Options& options) {
-  using Align = TextTable::Align;
   TextTable table({"model", "width", "heads", "parameters", "state/layer", "MFLOP/token", "matmul", "mixing", "A acts",
                    "from data", "complementary", "reaches 0", "mixes"},
-                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
-                   Align::right, Align::left, Align::left, Align::left, Align::left, Align::left});
+                  "lrrrrrrrlllll");
   std::string notes;
   for (const auto& line : lines) {
     if (!line.refused.empty()) notes += line.model + ": " + line.refused + "\n";
@@ -152,7 +150,6 @@ std::vector<SwitchLine> switch_lines(const Line& line) {
 }
 
 std::string described(const Line& line) {
-  using Align = TextTable::Align;
   const ModelRow& row = find_model(line.model);
   std::string out = line.model + "\n";
   for (size_t from = 0; from < row.equations.size();) {
@@ -160,8 +157,7 @@ std::string described(const Line& line) {
     out += "  " + row.equations.substr(from, end - from) + "\n";
     from = end + 1;
   }
-  TextTable table({"switch", "value", "default", "range", "meaning"},
-                  {Align::left, Align::left, Align::left, Align::left, Align::left});
+  TextTable table({"switch", "value", "default", "range", "meaning"}, "lllll");
   for (const auto& s : switch_lines(line)) table.row({s.name, s.value, s.initial, s.range, s.meaning});
   return out + "\n" + table.text() + "\n";
 }
@@ -220,9 +216,7 @@ std::optional<Match> match_of(const Options& options) {
 }
 
 Exit run_match(const Options& options, const Match& match) {
-  using Align = TextTable::Align;
-  TextTable table({"model", "width", "heads", "parameters", "state/layer", "MFLOP/token", "of asked"},
-                  {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::right});
+  TextTable table({"model", "width", "heads", "parameters", "state/layer", "MFLOP/token", "of asked"});
   Json json = {{"matched", match.what()}, {"asked", match.asked.target}, {"models", Json::array()}};
   std::string notes;
   size_t matched = 0;
@@ -285,11 +279,9 @@ struct Probed {
 };
 
 std::string as_text(const std::vector<Probed>& rows) {
-  using Align = TextTable::Align;
   TextTable table({"model", "A acts", "smallest decay", "write-forget", "off-diagonal", "from data", "complementary",
                    "reaches 0", "mixes", "as declared"},
-                  {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left,
-                   Align::left, Align::left, Align::left});
+                  "llrrrlllll");
   for (const auto& [model, declared, m] : rows) {
     const bool cache = m.row.action == Taxonomy::Action::cache;
     const auto number = [&](double value) { return cache ? std::string("-") : fixed(value, 4); };

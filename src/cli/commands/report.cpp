@@ -1,5 +1,3 @@
-#include "cli/commands/report.h"
-
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -32,14 +30,8 @@ std::string folder_of(const std::string& out) {
   return folder.empty() ? "." : folder;
 }
 
-void make_folder(const std::string& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw cannot_write("report --figures", "cannot make " + printable(folder, 400) + ": " + failed.message());
-}
-
 Exit run(const Options& options, const SwitchDefaults& defaults) {
-  if (!options.figures.empty()) make_folder(options.figures);
+  if (!options.figures.empty()) make_folder("report --figures", options.figures);
   PageSource source(options.folders, "report DIR", defaults);
   const SourceContent content = source.read();
   source.expect_some(content, "report DIR");
@@ -96,11 +88,6 @@ void add_report(Program& program, SwitchDefaults defaults) {
   arguments.text("--data", options->data, "FILE", "Also write the page's data as JSON, - for standard output");
   arguments.flag("--dated", options->dated,
                  "Put the date into the page; without it, the same runs give the same bytes");
-}
-
-void add_report(Program& program) {
-  using namespace report_command;
-  add_report(program, {});
 }
 
 }  // namespace sb::cli

@@ -1,5 +1,3 @@
-#include "cli/commands/table.h"
-
 #include <memory>
 
 #include "base/text.h"
@@ -54,10 +52,6 @@ void add_table(Program& program, SwitchDefaults defaults) {
       "Also select this key by its accuracy on valid, like train.lr and train.warmup (e.g. train.weight_decay)");
   arguments.texts("--average", options->average, "KEY", "Also average over this key, like over seeds");
   arguments.text("--out", options->out, "FILE", "Output file, - for standard output");
-}
-
-void add_table(Program& program) {
-  add_table(program, {});
 }
 
 }  // namespace sb::cli

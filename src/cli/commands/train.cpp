@@ -7,7 +7,7 @@
 #include "cli/settings.h"
 #include "cli/shipped.h"
 #include "cli/training.h"
-#include "store/measure.h"
+#include "store/result_parts.h"
 #include "store/run_store.h"
 #include "suites/suite.h"
 

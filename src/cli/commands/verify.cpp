@@ -41,10 +41,8 @@ int count(const std::vector<VerifyRow>& rows, VerifyRow::Status status) {
 }
 
 std::string as_text(const std::vector<VerifyRow>& rows, const Options& options) {
-  using Align = TextTable::Align;
-  TextTable table(
-      {"file", "outputs", "input grads", "param grads", "weights", "allowed", "worst tensor", "result"},
-      {Align::left, Align::right, Align::right, Align::right, Align::right, Align::right, Align::left, Align::left});
+  TextTable table({"file", "outputs", "input grads", "param grads", "weights", "allowed", "worst tensor", "result"},
+                  "lrrrrrll");
   for (const auto& row : rows) {
     const WorstError& worst = critical(row);
     const bool any = worst.tolerance > 0;

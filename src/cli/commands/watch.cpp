@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/commands/report.h"
 #include "cli/http_server.h"
 #include "cli/output.h"
 #include "cli/stop.h"
@@ -96,10 +95,6 @@ void add_watch(Program& program, SwitchDefaults defaults) {
   arguments.text("--host", options->host, "ADDRESS",
                  "Address to listen on; with any address other than 127.0.0.1, other machines can connect");
   arguments.real("--every", options->every, .2, 3600, "Seconds between checks of the folders");
-}
-
-void add_watch(Program& program) {
-  add_watch(program, {});
 }
 
 }  // namespace sb::cli

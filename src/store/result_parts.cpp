@@ -1,4 +1,4 @@
-#include "store/measure.h"
+#include "store/result_parts.h"
 
 #include <algorithm>
 
