@@ -14,6 +14,7 @@ struct Call {
   std::vector<bool> wanted;  // for every input, whether it needs a gradient
   CallForward forward;
   CallBackward backward;  // empty: ATen's operations compute the gradient
+  Work work = {};
 
   std::string shape() const;  // "bf16 [64,400,256], fp32 [256]"; calls of equal name and shape do equal work
 };

@@ -1,6 +1,6 @@
 // Common structure of all operations. A public function checks its arguments and calls run(), which selects a backend
-// and registers the operation with autograd. A backend is a pair of functions, forward and backward. operations.cpp has
-// the table of all operations and backends.
+// and registers the operation with autograd. A backend is a pair of functions, forward and backward. operations.def
+// is the table of all operations and backends.
 #pragma once
 #include <functional>
 #include <vector>
@@ -43,10 +43,17 @@ struct Kernel {
   Supports<Op>* supports = nullptr;  // whether it supports these shapes and types, else use aten; null: supports all
 };
 
+// Operations of matrix products in a call of an operation (a multiply-add is two).
+struct Work {
+  double forward = 0, backward = 0;
+  int unread = -1;  // input that is not read, because a copy of it in bfloat16 is given; -1: none
+};
+
 template <class Op>
 struct Operation {
   const char* name;
   Kernel<Op> naive, aten, cpu, cuda;
+  Work (*work)(const Tensors& in) = nullptr;  // null: no matrix products
   const Kernel<Op>& of(Backend backend, const Op& op, const Tensors& in) const {
     const Kernel<Op>& wanted = backend == Backend::naive  ? naive
                                : backend == Backend::cpu  ? cpu
@@ -72,14 +79,15 @@ using CallBackward = std::function<Tensors(const Back&)>;
 // For WatchCalls (calls.h).
 namespace detail {
 bool calls_are_watched();
-void tell_call(const char* name, const Tensors& in, CallForward forward, CallBackward backward);
+void tell_call(const char* name, const Work& work, const Tensors& in, CallForward forward, CallBackward backward);
 
 template <class Op>
-void tell(const char* name, const Op& op, const Kernel<Op>& kernel, const Tensors& in) {
+void tell(const Operation<Op>& row, const Op& op, const Kernel<Op>& kernel, const Tensors& in) {
   CallBackward back;
   if (kernel.backward) back = [op, backward = kernel.backward](const Back& given) { return backward(op, given); };
   tell_call(
-      name, in, [op, forward = kernel.forward](const Tensors& x, Tensors* saved) { return forward(op, x, saved); },
+      row.name, row.work ? row.work(in) : Work{}, in,
+      [op, forward = kernel.forward](const Tensors& x, Tensors* saved) { return forward(op, x, saved); },
       std::move(back));
 }
 }  // namespace detail
@@ -89,7 +97,7 @@ template <class Op>
 Tensors run(const Op& op, const Tensors& in) {
   const Operation<Op>& row = row_of<Op>();
   const Kernel<Op>& kernel = row.of(backend_of(in[0]), op, in);
-  if (detail::calls_are_watched()) detail::tell(row.name, op, kernel, in);
+  if (detail::calls_are_watched()) detail::tell(row, op, kernel, in);
   if (!kernel.backward || !records_gradient(in)) return kernel.forward(op, in, nullptr);
   return differentiable([&](const Tensors& inputs, Tensors* saved) { return kernel.forward(op, inputs, saved); },
                         [op, backward = kernel.backward](const Back& back) { return backward(op, back); }, in);

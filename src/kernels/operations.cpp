@@ -1,53 +1,72 @@
 #include "kernels/operations.h"
 
 namespace sb::kernels {
+namespace {
 
-// One row per operation: naive, aten, cpu, and the CUDA kernel of this build. {}: no such backend, aten is used
-// instead.
-#define SB_OPERATION(Op, ...)                                                     \
-  template <>                                                                     \
-  const Operation<op::Op>& row_of<op::Op>() {                                     \
-    static const Operation<op::Op> row{#Op, __VA_ARGS__, cuda::kernel<op::Op>()}; \
-    return row;                                                                   \
+// Minimum work of each operation with matrix products. The recurrences work in chunks.
+namespace work {
+
+constexpr double chunk = 64;
+
+double number(int64_t n) {
+  return static_cast<double>(n);
+}
+double count(const at::Tensor& x) {
+  return number(x.numel());
+}
+
+Work selective_scan(const Tensors& in) {  // x [B,T,D], A_log [D,N]
+  const double states = count(in[0]) * number(in[2].size(1));
+  return {9 * states, 18 * states};
+}
+Work decayed_attention(const Tensors& in) {  // q [B,T,G,K], v [B,T,H,V]
+  const double rows = number(in[2].size(0) * in[2].size(1) * in[2].size(2));
+  const double K = number(in[0].size(3)), V = number(in[2].size(3)), each = 4 * K * V + chunk * (K + V);
+  return {rows * each, 2 * rows * each};
+}
+Work gated_delta(const Tensors& in) {  // q [B,T,H,K], v [B,T,n,H,V]
+  const double rows = number(in[2].size(0) * in[2].size(1) * in[2].size(3)), n = number(in[2].size(2));
+  const double K = number(in[0].size(3)), V = number(in[2].size(4));
+  const double each = 2 * K * V + n * (4 * K * V + 2 * chunk * (K + V) + chunk * K + chunk * chunk / 3);
+  return {rows * each, 2 * rows * each};
+}
+Work general_delta(const Tensors& in) {  // q [B,T,H,K], v [B,T,H,V]
+  const double rows = number(in[2].size(0) * in[2].size(1) * in[2].size(2));
+  const double K = number(in[0].size(3)), V = number(in[2].size(3));
+  const double each = 8 * K * V + chunk * (4 * K + 3 * V) + chunk * chunk / 3;
+  return {rows * each, 2 * rows * each};
+}
+Work gru(const Tensors& in) {  // gates [B,T,3d], weight [3d,d]
+  const double product = 2 * count(in[0]) * number(in[1].size(1));
+  return {product, 2 * product};
+}
+Work project(const Tensors& in) {
+  const double product = 2 * count(in[0]) * number(in[1].size(0));
+  return {product, 2 * product, in[3].defined() ? 1 : -1};
+}
+Work batched_product(const Tensors& in) {
+  const double product = 2 * count(in[0]) * number(in[1].size(-1));
+  return {product, 2 * product};
+}
+Work causal_attention(const Tensors& in) {  // [B,T,h,K]
+  const double pairs = count(in[0]) * number(in[1].size(1) + 1);
+  return {2 * pairs, 5 * pairs};
+}
+Work decoder_cross_entropy(const Tensors& in) {  // the forward pass also computes the gradients, while the logits exist
+  return {6 * count(in[0]) * number(in[1].size(0)), 0, in[5].defined() ? 1 : -1};
+}
+
+}  // namespace work
+}  // namespace
+
+#define SB_OPERATION(Op, name, of_naive, of_aten, of_cpu, of_cuda, work)                                     \
+  template <>                                                                                                \
+  const Operation<op::Op>& row_of<op::Op>() {                                                                \
+    static const Operation<op::Op> row{                                                                      \
+        #name, naive::name##_kernel, aten::name##_kernel, cpu::name##_kernel, cuda::kernel<op::Op>(), work}; \
+    return row;                                                                                              \
   }
-
-SB_OPERATION(SelectiveScan, {naive::selective_scan}, {aten::selective_scan, aten::selective_scan_back},
-             {cpu::selective_scan, cpu::selective_scan_back})
-SB_OPERATION(DecayedAttention, {naive::decayed_attention}, {aten::decayed_attention},
-             {cpu::decayed_attention, cpu::decayed_attention_back})
-SB_OPERATION(WrittenAttention, {}, {aten::written_attention}, {})
-SB_OPERATION(GatedDelta, {naive::gated_delta}, {aten::gated_delta}, {cpu::gated_delta, cpu::gated_delta_back})
-SB_OPERATION(GeneralDelta, {naive::general_delta}, {aten::general_delta},
-             {cpu::general_delta, cpu::general_delta_back, cpu::supports_general_delta})
-SB_OPERATION(ForgettingAttention, {naive::forgetting_attention}, {aten::forgetting_attention}, {})
-SB_OPERATION(TrapezoidAttention, {naive::trapezoid_attention}, {aten::trapezoid_attention}, {})
-SB_OPERATION(Mesa, {naive::mesa}, {aten::mesa, aten::mesa_back}, {})
-SB_OPERATION(LogLinearAttention, {naive::log_linear_attention}, {aten::log_linear_attention}, {})
-SB_OPERATION(Gru, {naive::gru}, {aten::gru}, {cpu::gru, cpu::gru_back})
-SB_OPERATION(DecayedAttentionStep, {}, {aten::decayed_attention_step},
-             {cpu::decayed_attention_step, nullptr, cpu::supports_attention_step})
-SB_OPERATION(GatedDeltaStep, {}, {aten::gated_delta_step}, {cpu::gated_delta_step, nullptr, cpu::supports_delta_step})
-SB_OPERATION(GeneralDeltaStep, {}, {aten::general_delta_step}, {})
-SB_OPERATION(Project, {}, {aten::project}, {cpu::project, cpu::project_back})
-SB_OPERATION(BatchedProduct, {}, {aten::batched_product}, {cpu::batched_product, cpu::batched_product_back})
-SB_OPERATION(Conv4, {}, {aten::conv4}, {cpu::conv4, cpu::conv4_back})
-SB_OPERATION(RowNorm, {}, {aten::row_norm}, {cpu::row_norm, cpu::row_norm_back})
-SB_OPERATION(GateSilu, {}, {aten::gate_silu}, {cpu::gate_silu, cpu::gate_silu_back})
-SB_OPERATION(GateSwish, {}, {aten::gate_swish}, {cpu::gate_swish, cpu::gate_swish_back})
-SB_OPERATION(SoftplusBias, {}, {aten::softplus_bias}, {cpu::softplus_bias, cpu::softplus_bias_back})
-SB_OPERATION(SoftplusDecay, {}, {aten::softplus_decay}, {})
-SB_OPERATION(SoftplusGates, {}, {aten::softplus_gates}, {})
-SB_OPERATION(ScaleHeads, {}, {aten::scale_heads}, {})
-SB_OPERATION(SkipNorm, {}, {aten::skip_norm}, {})
-SB_OPERATION(LogSigmoid, {}, {aten::log_sigmoid}, {cpu::log_sigmoid, cpu::log_sigmoid_back})
-SB_OPERATION(SigmoidGate, {}, {aten::sigmoid_gate}, {})
-SB_OPERATION(ResidualLayerNorm, {}, {aten::residual_layer_norm},
-             {cpu::residual_layer_norm, cpu::residual_layer_norm_back})
-SB_OPERATION(Dropout, {}, {aten::dropout}, {cpu::dropout, cpu::dropout_back})
-SB_OPERATION(CausalAttention, {}, {aten::causal_attention}, {cpu::causal_attention, cpu::causal_attention_back})
-SB_OPERATION(Rope, {}, {aten::rope}, {cpu::rope, cpu::rope_back})
-SB_OPERATION(DecoderCrossEntropy, {}, {aten::decoder_cross_entropy},
-             {cpu::decoder_cross_entropy, cpu::decoder_cross_entropy_back})
+#include "kernels/operations.def"
 #undef SB_OPERATION
 
 }  // namespace sb::kernels

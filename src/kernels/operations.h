@@ -1,5 +1,5 @@
-// All operations: their scalar parameters, the order of their tensors ("?": may be undefined), and their backends. To
-// add a backend, write its functions in the device's folder, declare them here and list them in operations.cpp.
+// All operations: their scalar parameters, the order of their tensors ("?": may be undefined), and their kernels. To
+// add a kernel, write its functions in the device's folder and change the operation's row in operations.def.
 #pragma once
 #include <optional>
 
@@ -103,102 +103,44 @@ struct DecoderCrossEntropy {};  // h, weight, bias, target, normaliser, copy? ->
 
 }  // namespace op
 
-namespace naive {
-using kernels::Forward;
-Forward<op::SelectiveScan> selective_scan;
-Forward<op::DecayedAttention> decayed_attention;
-Forward<op::GatedDelta> gated_delta;
-Forward<op::GeneralDelta> general_delta;
-Forward<op::ForgettingAttention> forgetting_attention;
-Forward<op::TrapezoidAttention> trapezoid_attention;
-Forward<op::Mesa> mesa;
-Forward<op::LogLinearAttention> log_linear_attention;
-Forward<op::Gru> gru;
-}  // namespace naive
-
-namespace aten {
-using kernels::Backward;
-using kernels::Forward;
-Forward<op::SelectiveScan> selective_scan;
-Backward<op::SelectiveScan> selective_scan_back;  // because an autograd graph over all time would hold [B,T,D,N]
-Forward<op::DecayedAttention> decayed_attention;
-Forward<op::WrittenAttention> written_attention;
-Forward<op::GatedDelta> gated_delta;
-Forward<op::GeneralDelta> general_delta;
-Forward<op::ForgettingAttention> forgetting_attention;
-Forward<op::TrapezoidAttention> trapezoid_attention;
-Forward<op::Mesa> mesa;
-Backward<op::Mesa> mesa_back;
-Forward<op::LogLinearAttention> log_linear_attention;
-Forward<op::Gru> gru;
-Forward<op::DecayedAttentionStep> decayed_attention_step;
-Forward<op::GatedDeltaStep> gated_delta_step;
-Forward<op::GeneralDeltaStep> general_delta_step;
-Forward<op::Project> project;
-Forward<op::BatchedProduct> batched_product;
-Forward<op::Conv4> conv4;
-Forward<op::RowNorm> row_norm;
-Forward<op::GateSilu> gate_silu;
-Forward<op::GateSwish> gate_swish;
-Forward<op::SoftplusBias> softplus_bias;
-Forward<op::SoftplusDecay> softplus_decay;
-Forward<op::SoftplusGates> softplus_gates;
-Forward<op::ScaleHeads> scale_heads;
-Forward<op::SkipNorm> skip_norm;
-Forward<op::LogSigmoid> log_sigmoid;
-Forward<op::SigmoidGate> sigmoid_gate;
-Forward<op::ResidualLayerNorm> residual_layer_norm;
-Forward<op::Dropout> dropout;
-Forward<op::CausalAttention> causal_attention;
-Forward<op::Rope> rope;
-Forward<op::DecoderCrossEntropy> decoder_cross_entropy;
-}  // namespace aten
-
-namespace cpu {
-using kernels::Backward;
-using kernels::Forward;
-Forward<op::SelectiveScan> selective_scan;
-Backward<op::SelectiveScan> selective_scan_back;
-Forward<op::DecayedAttention> decayed_attention;
-Backward<op::DecayedAttention> decayed_attention_back;
-Forward<op::GatedDelta> gated_delta;
-Backward<op::GatedDelta> gated_delta_back;
-Forward<op::GeneralDelta> general_delta;
-Backward<op::GeneralDelta> general_delta_back;
-kernels::Supports<op::GeneralDelta> supports_general_delta;
-Forward<op::Gru> gru;
-Backward<op::Gru> gru_back;
-Forward<op::DecayedAttentionStep> decayed_attention_step;
-kernels::Supports<op::DecayedAttentionStep> supports_attention_step;
-Forward<op::GatedDeltaStep> gated_delta_step;
-kernels::Supports<op::GatedDeltaStep> supports_delta_step;
-Forward<op::Project> project;
-Backward<op::Project> project_back;
-Forward<op::BatchedProduct> batched_product;
-Backward<op::BatchedProduct> batched_product_back;
-Forward<op::Conv4> conv4;
-Backward<op::Conv4> conv4_back;
-Forward<op::RowNorm> row_norm;
-Backward<op::RowNorm> row_norm_back;
-Forward<op::GateSilu> gate_silu;
-Backward<op::GateSilu> gate_silu_back;
-Forward<op::GateSwish> gate_swish;
-Backward<op::GateSwish> gate_swish_back;
-Forward<op::SoftplusBias> softplus_bias;
-Backward<op::SoftplusBias> softplus_bias_back;
-Forward<op::LogSigmoid> log_sigmoid;
-Backward<op::LogSigmoid> log_sigmoid_back;
-Forward<op::ResidualLayerNorm> residual_layer_norm;
-Backward<op::ResidualLayerNorm> residual_layer_norm_back;
-Forward<op::Dropout> dropout;
-Backward<op::Dropout> dropout_back;
-Forward<op::CausalAttention> causal_attention;
-Backward<op::CausalAttention> causal_attention_back;
-Forward<op::Rope> rope;
-Backward<op::Rope> rope_back;
-Forward<op::DecoderCrossEntropy> decoder_cross_entropy;
-Backward<op::DecoderCrossEntropy> decoder_cross_entropy_back;
-}  // namespace cpu
+// The functions of every row, and NAME_kernel, which holds them
+#define SB_KERNEL_none(Op, name) inline constexpr kernels::Kernel<op::Op> name##_kernel{};
+#define SB_KERNEL_plain(Op, name) \
+  kernels::Forward<op::Op> name;  \
+  inline constexpr kernels::Kernel<op::Op> name##_kernel{name};
+#define SB_KERNEL_back(Op, name)         \
+  kernels::Forward<op::Op> name;         \
+  kernels::Backward<op::Op> name##_back; \
+  inline constexpr kernels::Kernel<op::Op> name##_kernel{name, name##_back};
+#define SB_KERNEL_limited(Op, name)          \
+  kernels::Forward<op::Op> name;             \
+  kernels::Supports<op::Op> supports_##name; \
+  inline constexpr kernels::Kernel<op::Op> name##_kernel{name, nullptr, supports_##name};
+#define SB_KERNEL_full(Op, name)             \
+  kernels::Forward<op::Op> name;             \
+  kernels::Backward<op::Op> name##_back;     \
+  kernels::Supports<op::Op> supports_##name; \
+  inline constexpr kernels::Kernel<op::Op> name##_kernel{name, name##_back, supports_##name};
+#define SB_OPERATION(Op, name, of_naive, of_aten, of_cpu, of_cuda, work) \
+  namespace naive {                                                      \
+  SB_KERNEL_##of_naive(Op, name)                                         \
+  }                                                                      \
+  namespace aten {                                                       \
+  SB_KERNEL_##of_aten(Op, name)                                          \
+  }                                                                      \
+  namespace cpu {                                                        \
+  SB_KERNEL_##of_cpu(Op, name)                                           \
+  }                                                                      \
+  namespace cuda::bind {                                                 \
+  SB_KERNEL_##of_cuda(Op, name)                                          \
+  }
+#include "kernels/operations.def"
+#undef SB_OPERATION
+#undef SB_KERNEL_none
+#undef SB_KERNEL_plain
+#undef SB_KERNEL_back
+#undef SB_KERNEL_limited
+#undef SB_KERNEL_full
 
 namespace cuda {
 // The CUDA kernels of this build, defined in cuda/bind/table.cpp, or in cuda/absent.cpp for builds without CUDA.

@@ -108,5 +108,18 @@ TEST(WatchCalls, RecordsReplayableCalls) {
   EXPECT_EQ(kernels::backward_work(seen[1], {}, {}).operations, 4 * 10 * 8 * 3);
 }
 
+TEST(WatchCalls, CountTheWorkOfEachOperation) {
+  const Tensor x = at::randn({2, 5, 8}), weight = at::randn({3, 8}), q = at::randn({1, 3, 2, 4});
+  std::vector<kernels::Call> seen;
+  const kernels::WatchCalls watch([&](kernels::Call call) { seen.push_back(std::move(call)); });
+  const Tensor y = project(x, weight, {}, weight.to(at::kBFloat16));
+  causal_attention(q, q, q);
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(kernels::forward_work(seen[0], {y}).bytes, 4 * 80 + 2 * 24 + 4 * 30) << "the copy is read, not the weight";
+  EXPECT_EQ(seen[1].name, "causal_attention");
+  EXPECT_EQ(kernels::forward_work(seen[1], {}).operations, 2 * 24 * 4);
+  EXPECT_EQ(kernels::backward_work(seen[1], {}, {}).operations, 5 * 24 * 4);
+}
+
 }  // namespace
 }  // namespace sb::test

@@ -6,41 +6,13 @@
 
 namespace sb::cuda {
 
-template <class Op>
-kernels::Kernel<Op> kernel() {
-  return {};
-}
-template kernels::Kernel<op::SelectiveScan> kernel();
-template kernels::Kernel<op::DecayedAttention> kernel();
-template kernels::Kernel<op::WrittenAttention> kernel();
-template kernels::Kernel<op::GatedDelta> kernel();
-template kernels::Kernel<op::GeneralDelta> kernel();
-template kernels::Kernel<op::ForgettingAttention> kernel();
-template kernels::Kernel<op::TrapezoidAttention> kernel();
-template kernels::Kernel<op::Mesa> kernel();
-template kernels::Kernel<op::LogLinearAttention> kernel();
-template kernels::Kernel<op::Gru> kernel();
-template kernels::Kernel<op::DecayedAttentionStep> kernel();
-template kernels::Kernel<op::GatedDeltaStep> kernel();
-template kernels::Kernel<op::GeneralDeltaStep> kernel();
-template kernels::Kernel<op::Project> kernel();
-template kernels::Kernel<op::BatchedProduct> kernel();
-template kernels::Kernel<op::Conv4> kernel();
-template kernels::Kernel<op::RowNorm> kernel();
-template kernels::Kernel<op::GateSilu> kernel();
-template kernels::Kernel<op::GateSwish> kernel();
-template kernels::Kernel<op::SoftplusBias> kernel();
-template kernels::Kernel<op::SoftplusDecay> kernel();
-template kernels::Kernel<op::SoftplusGates> kernel();
-template kernels::Kernel<op::ScaleHeads> kernel();
-template kernels::Kernel<op::SkipNorm> kernel();
-template kernels::Kernel<op::LogSigmoid> kernel();
-template kernels::Kernel<op::SigmoidGate> kernel();
-template kernels::Kernel<op::ResidualLayerNorm> kernel();
-template kernels::Kernel<op::Dropout> kernel();
-template kernels::Kernel<op::CausalAttention> kernel();
-template kernels::Kernel<op::Rope> kernel();
-template kernels::Kernel<op::DecoderCrossEntropy> kernel();
+#define SB_OPERATION(Op, ...)                \
+  template <>                                \
+  kernels::Kernel<op::Op> kernel<op::Op>() { \
+    return {};                               \
+  }
+#include "kernels/operations.def"
+#undef SB_OPERATION
 
 }  // namespace sb::cuda
 

@@ -195,8 +195,7 @@ __global__ void __launch_bounds__(kThreads) update_all(const __grid_constant__ F
       *reinterpret_cast<float4*>(p.first_moment + i) = make_float4(m[0], m[1], m[2], m[3]);
       *reinterpret_cast<float4*>(p.second_moment + i) = make_float4(v[0], v[1], v[2], v[3]);
     }
-    if (copy && together)
-      *reinterpret_cast<uint2*>(copy + at[0]) = make_uint2(pair_bits(x[0], x[1]), pair_bits(x[2], x[3]));
+    if (copy && together) *reinterpret_cast<uint2*>(copy + at[0]) = make_uint2(pack(x[0], x[1]), pack(x[2], x[3]));
   }
 }
 

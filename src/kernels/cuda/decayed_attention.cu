@@ -102,7 +102,7 @@ cudaError_t sum_groups(const BackwardArguments& a, cudaStream_t stream) {
 using namespace attention;
 
 bool decayed_attention_writes(const DecayedAttention& p) {
-  return by_groups(p, Sizes(p));
+  return by_wgmma(p, Sizes(p));
 }
 
 size_t decayed_attention_kept_bytes(const DecayedAttention& p) {

@@ -1,6 +1,7 @@
-// Shared parts of the decayed-attention kernels: sizes, kernel arguments, launches, and tiles of states.
+// Shared parts of the decayed-attention kernels: sizes, kernel arguments, launches, tiles of states, and the decays of
+// a chunk. A block has eight warps; a chunk has 64 steps.
 #pragma once
-#include "kernels/cuda/attention_tiles.cuh"
+#include "kernels/cuda/tile_copies.cuh"
 
 namespace sb::cuda::attention {
 
@@ -78,15 +79,51 @@ struct Pieces {
   }
 };
 
-template <class Arguments>
-cudaError_t launch(void (*kernel)(Arguments), dim3 grid, size_t shared, const Arguments& arguments, cudaStream_t stream,
-                   int threads = kBlock) {
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  if (status != cudaSuccess) return status;
-  kernel<<<grid, threads, shared, stream>>>(arguments);
-  return cudaGetLastError();
+__device__ inline double shift_up(double x, int by, int lane) {
+  const double y = __shfl_up_sync(~0u, x, by);
+  return lane >= by ? y : 0;
 }
+
+// Decays of a chunk with one factor per step. Sums of logarithms are in double, so that their differences stay accurate
+// after a strong decay. For bf16 products, sums of base-2 logarithms in float are sufficient.
+struct StepDecays {
+  double sum[kChunk];       // sum of the log-decays of steps 0..i
+  float short_sum[kChunk];  // the same in base 2
+  float since[kChunk];      // e^{sum_i}: from the chunk's start to after step i
+  float until[kChunk];      // from after step i to the chunk's end
+  __device__ float total() const { return since[kChunk - 1]; }
+  // Decay from after step j to after step i >= j; 0 for i < j
+  template <Product P>
+  __device__ float between(int j, int i) const {
+    if constexpr (P == Product::bf16)
+      return i < j ? 0.f : exp2_fast(short_sum[i] - short_sum[j]);
+    else
+      return i < j ? 0.f : expf(static_cast<float>(sum[i] - sum[j]));
+  }
+  // Executed by one warp. g: log-decays from the chunk's first step on; null: no decay. Log-decays are clamped at -200,
+  // where the factor is 0 anyway.
+  __device__ void scan(const float* g, int64_t stride, int steps, int lane) {
+    double x[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int t = 2 * lane + i;
+      x[i] = g && t < steps ? fmaxf(g[t * stride], -200.f) : 0.;
+    }
+    double before = x[0] + x[1];
+#pragma unroll
+    for (int by = 1; by < 32; by *= 2) before += shift_up(before, by, lane);
+    const double all = __shfl_sync(~0u, before, 31);
+    before = shift_up(before, 1, lane);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      before += x[i];
+      sum[2 * lane + i] = before;
+      short_sum[2 * lane + i] = static_cast<float>(before * 1.4426950408889634);
+      since[2 * lane + i] = expf(static_cast<float>(before));
+      until[2 * lane + i] = expf(static_cast<float>(all - before));
+    }
+  }
+};
 
 // One warp's part of a state [K, V] in accumulators. The warps divide the rows in two and the columns in four.
 template <int KP, int VS>
@@ -116,7 +153,7 @@ struct StateTile {
   }
   // x <- factor(row) x + left^T right over the chunk's steps
   template <Product P, class Factor>
-  __device__ void advance(const Element<P>* left, int ld_left, const Element<P>* right, int ld_right, const Place& at,
+  __device__ void advance(const Operand<P>* left, int ld_left, const Operand<P>* right, int ld_right, const Place& at,
                           const Factor& factor) {
     if constexpr (P == Product::bf16) {
       for_pairs(x, at, [&](int r, int, float& a, float& b) {
@@ -147,14 +184,7 @@ __device__ inline float sum_lanes(float x, int from, int to) {
 }
 // Inclusive prefix sum of 64 values, two per lane, in the order of the lanes.
 __device__ inline void running_sums(float (&x)[2], int lane) {
-  float before = x[0] + x[1];
-#pragma unroll
-  for (int by = 1; by < 32; by *= 2) {
-    const float y = __shfl_up_sync(~0u, before, by);
-    if (lane >= by) before += y;
-  }
-  before = __shfl_up_sync(~0u, before, 1);
-  if (lane == 0) before = 0;
+  const float before = sum_before(x[0] + x[1], lane);
   x[0] += before;
   x[1] += x[0];
 }
@@ -173,11 +203,11 @@ __device__ inline void write_state(E* to, const E* tile, int ld, const Sizes& z,
 }
 
 // Whether the warp-group kernels (bf16, 64 < K <= 128, V <= 96) support these inputs, or this forward or backward pass.
-bool by_groups(const DecayedAttention& p, const Sizes& z);
-bool by_groups(const ForwardArguments& a);
-bool by_groups(const BackwardArguments& a);
-cudaError_t group_forward(const ForwardArguments& a, cudaStream_t stream);
-cudaError_t group_backward(const BackwardArguments& a, cudaStream_t stream);
+bool by_wgmma(const DecayedAttention& p, const Sizes& z);
+bool by_wgmma(const ForwardArguments& a);
+bool by_wgmma(const BackwardArguments& a);
+cudaError_t wgmma_forward(const ForwardArguments& a, cudaStream_t stream);
+cudaError_t wgmma_backward(const BackwardArguments& a, cudaStream_t stream);
 cudaError_t scalar_forward(const ForwardArguments& a, cudaStream_t stream);
 cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream);
 cudaError_t vector_forward(const ForwardArguments& a, cudaStream_t stream);

@@ -11,7 +11,7 @@ namespace {
 
 template <Product P, int KP, int VS>
 struct StateLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KP), LV = leading<E>(VS);
   size_t q, d_out, state, decays, bytes;
   __host__ __device__ StateLayout() {
@@ -27,7 +27,7 @@ struct StateLayout {
 template <Product P, int KP, int VS>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
     state_gradients(const __grid_constant__ BackwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = StateLayout<P, KP, VS>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -80,7 +80,7 @@ struct StepSums {
 // Columns: warps beside each other, of which each has all 64 rows in four strips. Buffers: slices of V in flight.
 template <Product P, int KP, int VS, int Columns, int Buffers>
 struct ChunkLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KP), LV = leading<E>(VS), LP = leading<E>(kChunk);
   static constexpr int rows = kChunk * LV, states = KP * LV, slice = 2 * rows + 2 * states;
   size_t q, k, slices, pairs, decays, sums, bytes;
@@ -142,7 +142,7 @@ __device__ inline void write_decay_gradients(const BackwardArguments& a, const S
 
 template <Product P, int KP, int VS, int Columns, int Buffers>
 __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid_constant__ BackwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = ChunkLayout<P, KP, VS, Columns, Buffers>;
   constexpr int Threads = 128 * Columns, NP = kChunk / 8 / Columns, NK = KP / 8 / Columns, NV = VS / 8 / Columns;
   const L at_bytes;
@@ -346,11 +346,12 @@ template <Product P, int KP, int VS, int VC, int Columns = 4, int Buffers = 2>
 cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
   const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
-  const cudaError_t status = launch(state_gradients<P, KP, VS>, pairs, StateLayout<P, KP, VS>().bytes, a, stream);
+  const cudaError_t status =
+      launch(state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, stream, a);
   if (status != cudaSuccess) return status;
   const dim3 chunks(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.G * a.z.parts * a.z.chunks));
-  return launch(chunk_gradients<P, KP, VC, Columns, Buffers>, chunks, ChunkLayout<P, KP, VC, Columns, Buffers>().bytes,
-                a, stream, 128 * Columns);
+  return launch(chunk_gradients<P, KP, VC, Columns, Buffers>, chunks, 128 * Columns,
+                ChunkLayout<P, KP, VC, Columns, Buffers>().bytes, stream, a);
 }
 
 template <Product P>
@@ -361,7 +362,7 @@ cudaError_t run_float(const BackwardArguments& a, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream) {
-  if (by_groups(a)) return group_backward(a, stream);
+  if (by_wgmma(a)) return wgmma_backward(a, stream);
   if (a.p.write || a.p.skip) return cudaErrorInvalidValue;
   if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
   if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);

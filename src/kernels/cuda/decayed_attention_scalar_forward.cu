@@ -7,7 +7,7 @@ namespace {
 
 template <Product P, int KP, int VS>
 struct Layout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KP), LV = leading<E>(VS), LP = leading<E>(kChunk);
   size_t q, k, v, w, state, pairs, decays, bytes;
   __host__ __device__ Layout() {
@@ -28,7 +28,7 @@ constexpr int kBlocksAtOnce = P == Product::bf16&& KP <= 128 ? 2 : 1;
 
 template <Product P, int KP, int VS>
 __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __grid_constant__ ForwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = Layout<P, KP, VS>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -108,7 +108,7 @@ template <Product P, int KP, int VS>
 cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                   static_cast<unsigned>((a.z.V + VS - 1) / VS));
-  return launch(forward<P, KP, VS>, grid, Layout<P, KP, VS>().bytes, a, stream);
+  return launch(forward<P, KP, VS>, grid, kBlock, Layout<P, KP, VS>().bytes, stream, a);
 }
 
 template <Product P>
@@ -119,7 +119,7 @@ cudaError_t run_float(const ForwardArguments& a, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t scalar_forward(const ForwardArguments& a, cudaStream_t stream) {
-  if (by_groups(a)) return group_forward(a, stream);
+  if (by_wgmma(a)) return wgmma_forward(a, stream);
   if (a.p.write || a.p.skip) return cudaErrorInvalidValue;
   if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
   if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);

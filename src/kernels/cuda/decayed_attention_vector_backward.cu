@@ -10,7 +10,7 @@ namespace {
 
 template <Product P, int KP, int VS>
 struct StateLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KP), LV = leading<E>(VS);
   size_t q, d_out, state, ones, factors, bytes;
   __host__ __device__ StateLayout() {
@@ -27,7 +27,7 @@ struct StateLayout {
 template <Product P, int KP, int VS>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
     vector_state_gradients(const __grid_constant__ BackwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = StateLayout<P, KP, VS>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 // Buffers: slices of V in flight
 template <Product P, int KP, int VS, int Buffers>
 struct ChunkLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KP), LV = leading<E>(VS), LP = leading<E>(kChunk);
   static constexpr int rows = kChunk * LV, states = KP * LV, slice = 2 * rows + 2 * states;
   size_t k, slices, pairs, bytes;
@@ -89,7 +89,7 @@ struct ChunkLayout {
 template <Product P, int KP, int VS, int Buffers>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
     vector_chunk_gradients(const __grid_constant__ BackwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = ChunkLayout<P, KP, VS, Buffers>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -185,10 +185,11 @@ cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
   const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
   const dim3 chunks(static_cast<unsigned>(a.z.states()));
-  cudaError_t status = launch(vector_state_gradients<P, KP, VS>, pairs, StateLayout<P, KP, VS>().bytes, a, stream);
+  cudaError_t status =
+      launch(vector_state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, stream, a);
   if (status != cudaSuccess) return status;
-  status =
-      launch(vector_chunk_gradients<P, KP, VC, Buffers>, chunks, ChunkLayout<P, KP, VC, Buffers>().bytes, a, stream);
+  status = launch(vector_chunk_gradients<P, KP, VC, Buffers>, chunks, kBlock, ChunkLayout<P, KP, VC, Buffers>().bytes,
+                  stream, a);
   if (status != cudaSuccess) return status;
   return vector_channel_backward(a, stream);
 }

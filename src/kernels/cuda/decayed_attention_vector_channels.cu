@@ -12,7 +12,7 @@ constexpr int KS = 2 * kGroup;  // channels at a time, half of them for each war
 
 template <Product P>
 struct ChannelLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KS), LP = leading<E>(kChunk), LG = leading<E>(kGroup);
   static constexpr int one = 16 * LG, levels = (kLevels + 1) * one;  // the pairs' gradients by level, and a tile of x
   size_t q, k, m, scratch, strips, sums, bytes;
@@ -37,7 +37,7 @@ __device__ inline float rounded(float x) {
 template <Product P>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     vector_channel_gradients(const __grid_constant__ BackwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = ChannelLayout<P>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -257,8 +257,8 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 
 template <Product P>
 cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
-  return launch(vector_channel_gradients<P>, dim3(static_cast<unsigned>(a.z.states())), ChannelLayout<P>().bytes, a,
-                stream);
+  return launch(vector_channel_gradients<P>, dim3(static_cast<unsigned>(a.z.states())), kBlock,
+                ChannelLayout<P>().bytes, stream, a);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 template <Product P, int KP>
 struct PairLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KP), LP = leading<E>(kChunk), LG = leading<E>(kGroup);
   static constexpr int levels = kLevels * 16 * LG;  // scratch of one warp
   size_t q, k, scratch, pairs, diagonal, strips, bytes;
@@ -27,9 +27,9 @@ struct PairLayout {
 
 // Pairs of one strip over half of the channels; q and k become decayed since the strip's start and until its end.
 template <class L, Product P, int KP>
-__device__ void pairs_in_strip(Element<P>* q, Element<P>* k, Element<P>* scratch, float* diagonal, float* strips,
+__device__ void pairs_in_strip(Operand<P>* q, Operand<P>* k, Operand<P>* scratch, float* diagonal, float* strips,
                                const float* g, int64_t g_stride, int rows, int width, const Place& at) {
-  using E = Element<P>;
+  using E = Operand<P>;
   const int k0 = at.half * (KP / 2);
   E *q_rows = q + at.strip * 16 * L::LK, *k_rows = k + at.strip * 16 * L::LK;
   float same[1][2][4], acc[kLevels][1][2][4];
@@ -81,7 +81,7 @@ __device__ void pairs_in_strip(Element<P>* q, Element<P>* k, Element<P>* scratch
 template <Product P, int KP>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
     vector_pairs(const __grid_constant__ ForwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = PairLayout<P, KP>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 
 template <Product P, int KP, int VS>
 struct WalkLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LK = leading<E>(KP), LV = leading<E>(VS), LP = leading<E>(kChunk);
   size_t q, k, v, state, pairs, factors, bytes;
   __host__ __device__ WalkLayout() {
@@ -178,7 +178,7 @@ struct WalkLayout {
 template <Product P, int KP, int VS>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
     vector_walk(const __grid_constant__ ForwardArguments a) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = WalkLayout<P, KP, VS>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -237,11 +237,11 @@ template <Product P, int KP, int VS>
 cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
   if (!a.kept) return cudaErrorInvalidValue;
   const dim3 chunks(static_cast<unsigned>(a.z.states()));
-  const cudaError_t status = launch(vector_pairs<P, KP>, chunks, PairLayout<P, KP>().bytes, a, stream);
+  const cudaError_t status = launch(vector_pairs<P, KP>, chunks, kBlock, PairLayout<P, KP>().bytes, stream, a);
   if (status != cudaSuccess) return status;
   const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                   static_cast<unsigned>((a.z.V + VS - 1) / VS));
-  return launch(vector_walk<P, KP, VS>, grid, WalkLayout<P, KP, VS>().bytes, a, stream);
+  return launch(vector_walk<P, KP, VS>, grid, kBlock, WalkLayout<P, KP, VS>().bytes, stream, a);
 }
 
 template <Product P>

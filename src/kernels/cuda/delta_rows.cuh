@@ -1,7 +1,7 @@
 // Shared parts of the delta rules' loops over chunks: copies between rows of the caller's tensors and tiles, and the
 // state of 16 columns of V that a warp holds in registers as S^T.
 #pragma once
-#include "kernels/cuda/delta_tiles.cuh"
+#include "kernels/cuda/tile_copies.cuh"
 
 namespace sb::cuda {
 
@@ -19,16 +19,6 @@ struct View {
 __device__ inline char* shared_memory() {
   extern __shared__ __align__(128) char delta_shared[];
   return delta_shared;
-}
-
-template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared, cudaStream_t stream,
-                   const Arguments&... arguments) {
-  const cudaError_t raised = cudaFuncSetAttribute(
-      reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  if (raised != cudaSuccess) return raised;
-  kernel<<<grid, threads, shared, stream>>>(arguments...);
-  return cudaGetLastError();
 }
 
 struct Chunk {

@@ -1,7 +1,10 @@
-// Conversion of tensor elements to and from float, and properties of the device.
+// Conversion of tensor elements and pairs of them to and from float, properties of the device, and launches.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstring>
 
 namespace sb::cuda {
 
@@ -21,6 +24,31 @@ __device__ inline E from_float(float x) {
     return x;
 }
 
+// Two floats as bf16 in one register, and back
+__device__ inline uint32_t pack(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  uint32_t bits;
+  memcpy(&bits, &pair, 4);
+  return bits;
+}
+__device__ inline float2 unpack(uint32_t bits) {
+  return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u));
+}
+
+// Two adjacent elements, aligned as one
+__device__ inline float2 load_pair(const bf16* p) {
+  return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(p));
+}
+__device__ inline float2 load_pair(const float* p) {
+  return *reinterpret_cast<const float2*>(p);
+}
+__device__ inline void store_pair(bf16* p, float x, float y) {
+  *reinterpret_cast<uint32_t*>(p) = pack(x, y);
+}
+__device__ inline void store_pair(float* p, float x, float y) {
+  *reinterpret_cast<float2*>(p) = make_float2(x, y);
+}
+
 // 2^x, computed by the special-function unit (approximate)
 __device__ inline float exp2_fast(float x) {
   float y;
@@ -34,6 +62,17 @@ inline int multiprocessors() {
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
   return count;
+}
+
+// Launches a kernel with `shared` bytes of dynamic shared memory
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  const cudaError_t status =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  if (status != cudaSuccess) return status;
+  kernel<<<grid, threads, shared, stream>>>(arguments...);
+  return cudaGetLastError();
 }
 
 }  // namespace sb::cuda

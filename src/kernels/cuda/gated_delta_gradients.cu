@@ -74,13 +74,6 @@ struct Shared {
   __device__ Values stage(int i) const { return Values(stages + (i & 1) * Values::bytes); }
 };
 
-__device__ inline float2 load_pair(const bf16* p) {
-  return unpack(*reinterpret_cast<const uint32_t*>(p));
-}
-__device__ inline float2 load_pair(const float* p) {
-  return *reinterpret_cast<const float2*>(p);
-}
-
 __device__ inline float dot(const Right<bf16>& x, const Right<bf16>& y) {
   const float2 a = unpack(x.r[0]), b = unpack(y.r[0]), c = unpack(x.r[1]), d = unpack(y.r[1]);
   return a.x * b.x + a.y * b.y + (c.x * d.x + c.y * d.y);

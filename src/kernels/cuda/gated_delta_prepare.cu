@@ -26,14 +26,8 @@ __device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
     sum[i] = g * 1.4426950408889634;
   }
   sum[1] += sum[0];
-  double before = sum[1];
-  for (int step = 1; step < 32; step *= 2) {
-    const double other = __shfl_up_sync(~0u, before, step);
-    if (lane >= step) before += other;
-  }
-  const double last = __shfl_sync(~0u, before, 31);
-  before = __shfl_up_sync(~0u, before, 1);
-  if (lane == 0) before = 0;
+  double last;
+  const double before = sum_before(sum[1], lane, &last);
   for (int i = 0; i < 2; ++i) {
     const int row = 2 * lane + i;
     const double gamma = before + sum[i];

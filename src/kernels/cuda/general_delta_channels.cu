@@ -11,7 +11,7 @@ namespace {
 
 template <Product P>
 struct ChannelLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LP = leading<E>(kChunk), LG = leading<E>(kGroup), one = 16 * LG, matrix = kChunk * LP;
   static constexpr int levels = 3 * kLevels * one;  // of a strip: by level, gradients of P, C and A
   size_t tiles, matrices, by_level, scratch, strips, sums, bytes;
@@ -40,7 +40,7 @@ __device__ constexpr int own_column(int e) {
 template <Product P>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     general_channels(const __grid_constant__ GeneralProblem p) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = ChannelLayout<P>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -316,8 +316,8 @@ struct Launch {
   cudaStream_t stream;
   template <Product P>
   cudaError_t operator()() const {
-    return launch(general_channels<P>, dim3(static_cast<unsigned>(p.all_chunks())), ChannelLayout<P>().bytes, p,
-                  stream);
+    return launch(general_channels<P>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock, ChannelLayout<P>().bytes,
+                  stream, p);
   }
 };
 

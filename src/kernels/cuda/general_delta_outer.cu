@@ -15,7 +15,7 @@ constexpr int kSlice = 64;  // columns of V at a time
 // Tiles of a slice: dO, Z, V, R, each 64 rows, then N rows of S and of dS+
 template <Product P, int N>
 struct OuterLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LV = leading<E>(kSlice), buffers = sizeof(E) == 2 ? 2 : 1;
   static constexpr int rows = kChunk * LV, states = N * LV, one = 4 * rows + 2 * states;
   size_t tiles, bytes;
@@ -29,7 +29,7 @@ struct OuterLayout {
 // One block: a chunk and N key channels, from N * blockIdx.y on
 template <Product P, int N>
 __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_constant__ GeneralProblem p) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = OuterLayout<P, N>;
   constexpr int columns = P == Product::bf16 ? (N < 128 ? N : 64) : 32, groups = N / columns;  // of one product
   constexpr int pair_columns = P == Product::bf16 ? kChunk : 32, pair_groups = kChunk / pair_columns;
@@ -126,7 +126,7 @@ struct Launch {
   template <Product P, int N>
   cudaError_t launch_tiles() const {
     const dim3 grid(static_cast<unsigned>(p.all_chunks()), static_cast<unsigned>(p.key_tile / N));
-    return launch(general_outer<P, N>, grid, OuterLayout<P, N>().bytes, p, stream, kOuterThreads);
+    return launch(general_outer<P, N>, grid, kOuterThreads, OuterLayout<P, N>().bytes, stream, p);
   }
   template <Product P>
   cudaError_t operator()() const {

@@ -12,7 +12,7 @@ constexpr int kJobs = 12;  // pairs of strips (1,0), (2,0), (2,1), (3,0), (3,1),
 // A and its inverse take the place of the tiles.
 template <Product P>
 struct PairLayout {
-  using E = Element<P>;
+  using E = Operand<P>;
   static constexpr int LP = leading<E>(kChunk), LG = leading<E>(kGroup), one = 16 * LG;
   size_t tiles, scratch, A, inverse, matrices, diagonal, strips, bytes;
   __host__ __device__ PairLayout() {
@@ -37,9 +37,9 @@ struct StripSums {
 
   // scratch: two tiles
   template <Product P, int LG>
-  __device__ void add(const OperandTiles<Element<P>>& rows, int column, BlockDecays& d, Element<P>* scratch,
+  __device__ void add(const OperandTiles<Operand<P>>& rows, int column, BlockDecays& d, Operand<P>* scratch,
                       const Place& at) {
-    Element<P>* const second = scratch + 16 * LG;
+    Operand<P>* const second = scratch + 16 * LG;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float x[8], y[8];
@@ -134,7 +134,7 @@ __device__ void write_decayed_rows(const GeneralProblem& p, const ChunkPlace& c,
 template <Product P>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     general_pairs(const __grid_constant__ GeneralProblem p) {
-  using E = Element<P>;
+  using E = Operand<P>;
   using L = PairLayout<P>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -252,7 +252,8 @@ struct Launch {
   cudaStream_t stream;
   template <Product P>
   cudaError_t operator()() const {
-    return launch(general_pairs<P>, dim3(static_cast<unsigned>(p.all_chunks())), PairLayout<P>().bytes, p, stream);
+    return launch(general_pairs<P>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock, PairLayout<P>().bytes, stream,
+                  p);
   }
 };
 

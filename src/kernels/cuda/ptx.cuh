@@ -1,7 +1,5 @@
 // Wrappers of the PTX instructions that the recurrence kernels use.
 #pragma once
-#include <cstdint>
-
 #include "kernels/cuda/elements.cuh"
 
 namespace sb::cuda {
@@ -21,6 +19,9 @@ __device__ inline void copy_commit() {
 template <int Pending>
 __device__ inline void copy_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+}
+__device__ inline void finish_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 // Loads four (or two) 8 x 8 matrices of 16-bit elements; lanes 8i..8i+7 pass the addresses of the rows of matrix i.
@@ -64,9 +65,15 @@ __device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uin
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// Rounds to TF32's 10 mantissa bits, with ties away from zero
+// Rounds a finite number to TF32's 10 mantissa bits, with ties away from zero
 __device__ inline uint32_t to_tf32(float x) {
   return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+}
+// The same as one instruction
+__device__ inline uint32_t convert_to_tf32(float x) {
+  uint32_t r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  return r;
 }
 
 }  // namespace sb::cuda

@@ -72,15 +72,8 @@ __device__ inline void load_whole(Raw<float>& raw, const float* p) {
   raw.v[0] = a.x, raw.v[1] = a.y, raw.v[2] = a.z, raw.v[3] = a.w;
   raw.v[4] = b.x, raw.v[5] = b.y, raw.v[6] = b.z, raw.v[7] = b.w;
 }
-__device__ inline uint32_t pair_bits(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  uint32_t bits;
-  memcpy(&bits, &pair, 4);
-  return bits;
-}
 __device__ inline void store_whole(bf16* p, const float (&v)[kPack]) {
-  *reinterpret_cast<uint4*>(p) =
-      make_uint4(pair_bits(v[0], v[1]), pair_bits(v[2], v[3]), pair_bits(v[4], v[5]), pair_bits(v[6], v[7]));
+  *reinterpret_cast<uint4*>(p) = make_uint4(pack(v[0], v[1]), pack(v[2], v[3]), pack(v[4], v[5]), pack(v[6], v[7]));
 }
 __device__ inline void store_whole(float* p, const float (&v)[kPack]) {
   *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]);

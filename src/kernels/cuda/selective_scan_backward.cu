@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kThreads, kFitsTwice<S> ? 2 : 1)
 cudaError_t backward(const BackwardArguments& a, cudaStream_t stream) {
   return with_shape(a.p, [&](auto shape) {
     using S = decltype(shape);
-    return launch(scan_backward<S>, a.z, sizeof(Memory<S>), a, stream);
+    return launch(scan_backward<S>, grid_of(a.z), kThreads, sizeof(Memory<S>), stream, a);
   });
 }
 

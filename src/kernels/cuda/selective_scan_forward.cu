@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads, 2) scan_forward(const __grid_constan
 cudaError_t forward(const ForwardArguments& a, cudaStream_t stream) {
   return with_shape(a.p, [&](auto shape) {
     using S = decltype(shape);
-    return launch(scan_forward<S>, a.z, sizeof(Memory<S>), a, stream);
+    return launch(scan_forward<S>, grid_of(a.z), kThreads, sizeof(Memory<S>), stream, a);
   });
 }
 

@@ -257,15 +257,8 @@ __device__ inline uint4* kept_states(void* kept, const Sizes& z, int b, int grou
          (((static_cast<int64_t>(b) * z.groups + group) * z.chunks + chunk) * S::parts) * kThreads;
 }
 
-template <class Arguments>
-cudaError_t launch(void (*kernel)(Arguments), const Sizes& z, size_t shared, const Arguments& arguments,
-                   cudaStream_t stream) {
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  if (status != cudaSuccess) return status;
-  kernel<<<dim3(static_cast<unsigned>(z.groups), static_cast<unsigned>(z.batch)), kThreads, shared, stream>>>(
-      arguments);
-  return cudaGetLastError();
+inline dim3 grid_of(const Sizes& z) {
+  return {static_cast<unsigned>(z.groups), static_cast<unsigned>(z.batch)};
 }
 
 // Calls body(Shape) with the numbers of lanes and of states per thread that fit N

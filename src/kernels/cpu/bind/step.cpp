@@ -8,7 +8,7 @@ namespace sb::cpu {
 using at::Tensor;
 using kernels::Tensors;
 
-bool supports_attention_step(const op::DecayedAttentionStep&, const Tensors& in) {
+bool supports_decayed_attention_step(const op::DecayedAttentionStep&, const Tensors& in) {
   return in[4].is_contiguous();
 }
 // q, k [B,G,K], v [B,H,V], g?, state [B,H,K,V]
@@ -32,7 +32,7 @@ Tensors decayed_attention_step(const op::DecayedAttentionStep& op, const Tensors
   return {out};
 }
 
-bool supports_delta_step(const op::GatedDeltaStep&, const Tensors& in) {
+bool supports_gated_delta_step(const op::GatedDeltaStep&, const Tensors& in) {
   return in[5].is_contiguous();
 }
 // q [B,H,K], k [B,n,H,K], v [B,n,H,V], beta [B,n,H], g?, state [B,H,K,V]

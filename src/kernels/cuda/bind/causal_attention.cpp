@@ -1,8 +1,8 @@
 // Uses libtorch's flash-attention kernels in deterministic mode, which sums the gradients of q in a fixed order.
 #include <cmath>
 
-#include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 namespace {

@@ -1,7 +1,7 @@
 #include "kernels/cuda/decayed_attention.h"
 
 #include "kernels/cuda/bind/head_rows.h"
-#include "kernels/cuda/bind/operations.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 namespace {

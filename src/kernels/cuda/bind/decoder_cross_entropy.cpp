@@ -1,7 +1,7 @@
 // The forward pass computes the gradients; the backward pass scales them.
-#include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
 #include "kernels/cuda/decoder_loss.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 

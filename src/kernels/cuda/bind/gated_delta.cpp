@@ -1,7 +1,7 @@
 #include "kernels/cuda/gated_delta.h"
 
-#include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 namespace {

@@ -2,8 +2,8 @@
 // one kernel and one product per frame; the gradients of weight and bias are one product and one sum over all frames.
 // cuDNN's GRU for whole sequences is not suitable: it includes the product with the input weights, does not support a
 // float32 state with bfloat16 gates, and its order of sums depends on cuBLAS's workspace.
-#include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 

@@ -1,8 +1,8 @@
 // Products of bf16 activations and the bf16 copy of a weight, with fp32 sums. The gradient of the weight is fp32.
 #include <cublas_v2.h>
 
-#include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 namespace {

@@ -1,6 +1,6 @@
-#include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
 #include "kernels/cuda/norms.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 namespace {

@@ -1,8 +1,8 @@
 // Multiplication of each head by a number, and Mamba2's read-out.
-#include "kernels/cuda/bind/operations.h"
 #include "kernels/cuda/bind/tensors.h"
 #include "kernels/cuda/head_scale.h"
 #include "kernels/cuda/norms.h"
+#include "kernels/operations.h"
 
 namespace sb::cuda::bind {
 namespace {

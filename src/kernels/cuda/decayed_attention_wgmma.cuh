@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/decayed_attention_kernels.cuh"
 #include "kernels/cuda/tensor_copy.cuh"
-#include "kernels/cuda/warp_group.cuh"
+#include "kernels/cuda/wgmma.cuh"
 
 namespace sb::cuda::attention {
 
@@ -26,13 +26,6 @@ __device__ inline void threads_arrive(int number, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-__device__ inline uint32_t packed(float x, float y) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
-  return *reinterpret_cast<const uint32_t*>(&pair);
-}
-__device__ inline float2 unpacked(uint32_t x) {
-  return {__uint_as_float(x << 16), __uint_as_float(x & 0xffff0000u)};
-}
 // Address of a pair of adjacent elements in a tile. `at`: Tile::place(row, 0) plus four bytes per pair within the part.
 // `part` should be a compile-time constant.
 template <class Tile>
@@ -54,15 +47,7 @@ struct GroupSteps {
       x[i] = g && t < steps ? fmaxf(g[t * g_time], -200.f) * 1.44269504f : 0.f;
       write[t] = t >= steps ? 0.f : factors ? factors[t * factor_time] : 1.f;
     }
-    float before = x[0] + x[1];
-#pragma unroll
-    for (int by = 1; by < 32; by *= 2) {
-      const float y = __shfl_up_sync(~0u, before, by);
-      if (lane >= by) before += y;
-    }
-    const float all = __shfl_sync(~0u, before, 31);
-    before = __shfl_up_sync(~0u, before, 1);
-    if (lane == 0) before = 0;
+    float all, before = sum_before(x[0] + x[1], lane, &all);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       before += x[i];
@@ -78,9 +63,9 @@ struct GroupSteps {
 struct WalkSteps : GroupSteps {
   uint2 factors[kChunk / 2];
   __device__ void set_factors(float first, float second, int lane) {
-    const uint32_t high = packed(first, second);
-    const float2 kept = unpacked(high);
-    factors[lane] = {high, packed(first - kept.x, second - kept.y)};
+    const uint32_t high = pack(first, second);
+    const float2 kept = unpack(high);
+    factors[lane] = {high, pack(first - kept.x, second - kept.y)};
   }
 };
 __device__ inline uint32_t times_factors(uint32_t x, uint2 factors) {
@@ -124,15 +109,6 @@ cudaError_t states_map(CUtensorMap& map, const void* states, const Sizes& z) {
                     Tile::panel_columns, Tile::rows, 1, false);
 }
 
-template <class... Arguments>
-cudaError_t launch_with_maps(void (*kernel)(Arguments...), dim3 grid, int threads, int shared, cudaStream_t stream,
-                             const Arguments&... arguments) {
-  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-  if (status != cudaSuccess) return status;
-  kernel<<<grid, threads, static_cast<size_t>(shared), stream>>>(arguments...);
-  return cudaGetLastError();
-}
-
 // This thread's part of a state [128, VP] that is distributed over two groups. In device memory the state is [K, V].
 template <int VP>
 struct GroupState {
@@ -164,9 +140,9 @@ struct GroupState {
 #pragma unroll
     for (int n = 0; n < VP / 8; ++n)
 #pragma unroll
-      for (int up = 0; up < 2; ++up) *pair_of<Tile>(tile, at + up * 8 * 64, n) = packed(x[n][2 * up], x[n][2 * up + 1]);
+      for (int up = 0; up < 2; ++up) *pair_of<Tile>(tile, at + up * 8 * 64, n) = pack(x[n][2 * up], x[n][2 * up + 1]);
   }
-  // Starts x <- total x + (factors keys)^T values over the chunk's steps; call group_wait before reading x
+  // Starts x <- total x + (factors keys)^T values over the chunk's steps; call wgmma_wait before reading x
   __device__ void advance(const WalkSteps& steps, const unsigned char* keys, uint32_t values) {
     const float total = steps.total();
 #pragma unroll
@@ -182,11 +158,11 @@ struct GroupState {
 #pragma unroll
       for (int i = 0; i < 4; ++i) left[s][i] = times_factors(left[s][i], steps.factors[8 * s + i / 2 * 4 + pair]);
     }
-    group_fence();
+    wgmma_fence();
 #pragma unroll
     for (int s = 0; s < kChunk / 16; ++s)
       GroupProduct<VP>::template registers_times_tile<1>(x, left[s], ValueTile<VP>::down(values, s));
-    group_commit();
+    wgmma_commit();
   }
 };
 

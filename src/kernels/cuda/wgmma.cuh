@@ -1,6 +1,5 @@
 // Warp-group products (wgmma) of bf16 tiles in shared memory, and the layout of these tiles. A group has four warps.
-// Warp w holds the 16 rows from 16 w on of the product's 64 rows, in the layout of mma.m16n8k16 (Place in
-// attention_tiles.cuh).
+// Warp w holds the 16 rows from 16 w on of the product's 64 rows, in the layout of Sum (tiles.cuh).
 #pragma once
 #include "kernels/cuda/ptx.cuh"
 
@@ -9,15 +8,15 @@ namespace sb::cuda {
 inline constexpr int kGroupThreads = 128;
 
 // Call before the first product, and after changing registers that a product uses
-__device__ inline void group_fence() {
+__device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-__device__ inline void group_commit() {
+__device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 // Waits until at most the last `Pending` commits are unfinished. `acc` must belong to a finished one.
 template <int Pending, int N>
-__device__ inline void group_wait(float (&acc)[N][4]) {
+__device__ inline void wgmma_wait(float (&acc)[N][4]) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 #pragma unroll
   for (int n = 0; n < N; ++n)  // keeps the compiler from reading them earlier

@@ -3,7 +3,7 @@
 //   dx = w dv + D do;  dw_j = x_j . dv_j;  dD = sum x . do;  v_j . dv_j is also the total contribution of key j to dg
 // In the pass over all chunks, three groups share the work of a head: the pairs (transposed, [j, i]) and dv; dq; dk and
 // <dS, S>.
-#include "kernels/cuda/decayed_attention_group_walk_back.cuh"
+#include "kernels/cuda/decayed_attention_wgmma_walk_back.cuh"
 
 namespace sb::cuda::attention {
 namespace {
@@ -86,7 +86,7 @@ __device__ inline float products_of(const unsigned char* x, const unsigned char*
     const uint32_t us[4] = {u.x, u.y, u.z, u.w}, vs[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const float2 a = unpacked(us[e]), b = unpacked(vs[e]);
+      const float2 a = unpack(us[e]), b = unpack(vs[e]);
       sum = fmaf(a.x, b.x, fmaf(a.y, b.y, sum));
     }
   }
@@ -150,18 +150,18 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
   if (thread < kGroupThreads) {
     uint32_t pairs[NP][2];  // scale k_j . q_i
     float n_sum[NP][4];     // sum over heads of L_ij do_i . v_j
-    group_fence();
+    wgmma_fence();
 #pragma unroll
     for (int s = 0; s < kGroupKeys / 16; ++s)
       GroupProduct<kChunk>::template tiles<0, 0>(n_sum, KeyTile::along(base + M::k, s), KeyTile::along(base + M::q, s),
                                                  s > 0);
-    group_commit();
-    group_wait<0>(n_sum);
+    wgmma_commit();
+    wgmma_wait<0>(n_sum);
 #pragma unroll
     for (int n = 0; n < NP; ++n)
 #pragma unroll
       for (int up = 0; up < 2; ++up) {
-        pairs[n][up] = packed(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
+        pairs[n][up] = pack(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
         n_sum[n][2 * up] = n_sum[n][2 * up + 1] = 0;
       }
     const bool on_diagonal = pair == lane / 8;  // of the columns i = j this thread has the first or the second
@@ -173,18 +173,18 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
       const uint32_t at = base + static_cast<uint32_t>(M::items + head % 2 * M::item);
       enter(head);
       float m[NP][4];
-      group_fence();
+      wgmma_fence();
 #pragma unroll
       for (int s = 0; s < VP / 16; ++s)
         GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
                                                    s > 0);
-      group_commit();
+      wgmma_commit();
       const float skip = a.p.skip ? a.p.skip[h] : 0.f;
       const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
       const float write_row[2] = {steps.write[row], steps.write[row + 8]};
       uint32_t weights[kChunk / 16][4];  // w_j P_ij and the skip, [j, i]
       float by_query[2 * NP], by_key[2] = {0, 0}, along_out = 0;
-      group_wait<0>(m);
+      wgmma_wait<0>(m);
 #pragma unroll
       for (int n = 0; n < NP; ++n) {
         by_query[2 * n] = by_query[2 * n + 1] = 0;
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
           const float m0 = m[n][2 * up] * write_row[up], m1 = m[n][2 * up + 1] * write_row[up];
           n_sum[n][2 * up] = fmaf(f0, m0, n_sum[n][2 * up]);
           n_sum[n][2 * up + 1] = fmaf(f1, m1, n_sum[n][2 * up + 1]);
-          const float2 products = unpacked(pairs[n][up]);
+          const float2 products = unpack(pairs[n][up]);
           const float p0 = products.x * f0, p1 = products.y * f1;
           by_key[up] = fmaf(p0, m[n][2 * up], fmaf(p1, m[n][2 * up + 1], by_key[up]));
           by_query[2 * n] = fmaf(p0, m0, by_query[2 * n]);
@@ -211,27 +211,27 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
             w0 += second ? 0.f : skip;
             w1 += second ? skip : 0.f;
           }
-          weights[n / 2][n % 2 * 2 + up] = packed(w0, w1);
+          weights[n / 2][n % 2 * 2 + up] = pack(w0, w1);
         }
       }
       const float scaled[2] = {steps.until[row] * write_row[0], steps.until[row + 8] * write_row[1]};
       float dv[NV][4];
-      group_fence();
+      wgmma_fence();
 #pragma unroll
       for (int s = 0; s < kGroupKeys / 16; ++s)
         GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
                                                s > 0);
-      group_commit();
-      group_wait<0>(dv);
+      wgmma_commit();
+      wgmma_wait<0>(dv);
 #pragma unroll
       for (int n = 0; n < NV; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e) dv[n][e] *= scaled[e / 2];
-      group_fence();
+      wgmma_fence();
 #pragma unroll
       for (int s = 0; s < kChunk / 16; ++s)
         GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
-      group_commit();
+      wgmma_commit();
       // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
       fold_sums<NP, 16>(by_query, lane);
       fold_sums<NP / 2, 8>(by_query, lane);
@@ -249,14 +249,14 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
         if (lane == 0) sums.skip[strip] = along_out;
       }
       bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
-      group_wait<0>(dv);
+      wgmma_wait<0>(dv);
 #pragma unroll
       for (int up = 0; up < 2; ++up) {
         if (row + 8 * up >= rows) continue;
 #pragma unroll
         for (int n = 0; n < NV; ++n)
           if (n * 8 < z.V)
-            *reinterpret_cast<uint32_t*>(dx + up * 8 * a.d.dv.time + n * 8) = packed(dv[n][2 * up], dv[n][2 * up + 1]);
+            *reinterpret_cast<uint32_t*>(dx + up * 8 * a.d.dv.time + n * 8) = pack(dv[n][2 * up], dv[n][2 * up + 1]);
       }
     }
     const int place = PairTile::place(row, 0) + pair * 4;
@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
 #pragma unroll
       for (int up = 0; up < 2; ++up)
         *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) =
-            packed(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
+            pack(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
     shared_writes_to_products();
     threads_barrier(0, kChunkThreads);
     return;
@@ -286,17 +286,17 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
                      right = at + (queries ? M::state : M::gradient);
       enter(head);
       float y[NK][4];
-      group_fence();
+      wgmma_fence();
 #pragma unroll
       for (int s = 0; s < VP / 16; ++s)
         GroupProduct<kGroupKeys>::template tiles<0, 0>(y, Values::along(left, s), States::along(right, s), s > 0);
-      group_commit();
+      wgmma_commit();
       const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
       if (lane == 0) sums.along[warp - 4] = along;
       if (queries && warp == 4 && head > 0)
         write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1], b, first_head + head - 1, chunk, rows, lane);
       const int place = KeyTile::place(row, 0) + pair * 4;
-      group_wait<0>(y);
+      wgmma_wait<0>(y);
 #pragma unroll
       for (int up = 0; up < 2; ++up) {
         const float factor = queries ? a.p.scale * steps.since[row + 8 * up] : steps.until[row + 8 * up];
@@ -305,7 +305,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
 #pragma unroll
         for (int n = 0; n < NK; ++n) {
           const float y0 = factor * y[n][2 * up], y1 = factor * y[n][2 * up + 1];
-          const float2 key = unpacked(*pair_of<KeyTile>(keys, place + up * 8 * 128, n));
+          const float2 key = unpack(*pair_of<KeyTile>(keys, place + up * 8 * 128, n));
           sum[n][2 * up] = fmaf(write, y0, sum[n][2 * up]);
           sum[n][2 * up + 1] = fmaf(write, y1, sum[n][2 * up + 1]);
           along_row = fmaf(key.x, y0, fmaf(key.y, y1, along_row));
@@ -317,7 +317,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
     threads_barrier(0, kChunkThreads);
     if (queries && warp == 4)
       write_head(a, all_sums[(heads + 1) % 2], all_steps[heads - 1], b, first_head + heads - 1, chunk, rows, lane);
-    group_fence();
+    wgmma_fence();
 #pragma unroll
     for (int s = 0; s < kChunk / 16; ++s) {
       if constexpr (queries)
@@ -327,8 +327,8 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
         GroupProduct<kGroupKeys>::template tiles<0, 1>(sum, PairTile::along(base + M::pairs, s),
                                                        KeyTile::down(base + M::q, s), true);
     }
-    group_commit();
-    group_wait<0>(sum);
+    wgmma_commit();
+    wgmma_wait<0>(sum);
     const Rows& to = queries ? a.d.dq : a.d.dk;
     const int64_t line = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
     float* const parts = (queries ? a.dq_parts : a.dk_parts) + line * z.K;
@@ -340,7 +340,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
         const int r = row + 8 * up, c = n * 8 + pair * 2;
         if (r >= rows || c >= z.K) continue;
         if (z.parts == 1)
-          *reinterpret_cast<uint32_t*>(out + r * to.time + c) = packed(sum[n][2 * up], sum[n][2 * up + 1]);
+          *reinterpret_cast<uint32_t*>(out + r * to.time + c) = pack(sum[n][2 * up], sum[n][2 * up + 1]);
         else
           *reinterpret_cast<float2*>(parts + static_cast<int64_t>(r) * z.G * z.K + c) = {sum[n][2 * up],
                                                                                          sum[n][2 * up + 1]};
@@ -363,17 +363,16 @@ cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
   if (status == cudaSuccess) status = states_map<GroupStateTile<VP>>(maps.states, a.kept, z);
   if (status == cudaSuccess) status = states_map<GroupStateTile<VP>>(maps.gradients, a.state_gradients, z);
   if (status != cudaSuccess) return status;
-  status = launch_with_maps(walk_back<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.H)), kStateThreads,
-                            StateMemory<VP>::bytes, stream, a, maps);
+  status = launch(walk_back<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.H)), kStateThreads,
+                  StateMemory<VP>::bytes, stream, a, maps);
   if (status != cudaSuccess) return status;
-  return launch_with_maps(chunk_gradients<VP>,
-                          dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.G * z.parts * z.chunks)),
-                          kChunkThreads, ChunkMemory<VP>::bytes(z.per_group / z.parts), stream, a, maps);
+  return launch(chunk_gradients<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.G * z.parts * z.chunks)),
+                kChunkThreads, ChunkMemory<VP>::bytes(z.per_group / z.parts), stream, a, maps);
 }
 
 }  // namespace
 
-cudaError_t group_backward(const BackwardArguments& a, cudaStream_t stream) {
+cudaError_t wgmma_backward(const BackwardArguments& a, cudaStream_t stream) {
   return a.z.V <= 64 ? run<64>(a, stream) : run<96>(a, stream);
 }
 

@@ -1,7 +1,7 @@
 // The backward pass over the chunks of a head with warp groups, from last to first. It computes the gradients of the
-// states; decayed_attention_group_backward.cu has the rest.
+// states; decayed_attention_wgmma_backward.cu has the rest.
 #pragma once
-#include "kernels/cuda/decayed_attention_group.cuh"
+#include "kernels/cuda/decayed_attention_wgmma.cuh"
 
 namespace sb::cuda::attention {
 
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kStateThreads, 2)
     gradient.advance(steps, at + M::q, shared_address(at + M::d_out));
     store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
     if (warp == 7) scan(chunk - 2);
-    group_wait<0>(gradient.x);
+    wgmma_wait<0>(gradient.x);
   }
   if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V);
 }

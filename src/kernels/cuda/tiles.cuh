@@ -1,10 +1,11 @@
-// Tiles in shared memory (row-major, rows padded by 8 elements) and fragments in registers for the 16 x 8 products of
-// one warp. Throughout, lane l is (g, t) = (l / 4, l % 4).
+// Tiles in shared memory (row-major, rows padded by 16 or 32 bytes), fragments of them in the registers of a warp, and
+// products. Throughout, lane l is (g, t) = (l / 4, l % 4).
 //   Sum      16 x 8 floats; a lane holds (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1)
 //   Left<E>  16 x depth operand, depth = 16 for bf16, 8 for float; the columns of a Sum can become columns of a Left
 //   Right<E> depth x 8 operand
 // For float, the hardware's k index t stands for column 2t, and t + 4 for column 2t + 1, in both operands. With this
-// order a Sum becomes a Left without exchange between lanes, as for bf16.
+// order a Sum becomes a Left without exchange between lanes, as for bf16. Products of two tiles need no such order:
+// their float operands are Tf32, in the hardware's order and rounded when loaded.
 #pragma once
 #include "kernels/cuda/ptx.cuh"
 
@@ -35,18 +36,18 @@ struct Right<float> {
   float r[2];
 };
 
+// Operand of a product of two tiles, rounded to TF32; `split` keeps the rest, for three products.
+template <int Count, bool split>
+struct Tf32 {
+  uint32_t r[Count], rest[split ? Count : 1];
+  __device__ void set(int i, float value) {
+    r[i] = convert_to_tf32(value);
+    if constexpr (split) rest[i] = convert_to_tf32(value - __uint_as_float(r[i]));
+  }
+};
+
 __device__ inline int lane_id() {
   return threadIdx.x & 31;
-}
-
-__device__ inline uint32_t pack(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  uint32_t bits;
-  memcpy(&bits, &pair, 4);
-  return bits;
-}
-__device__ inline float2 unpack(uint32_t bits) {
-  return make_float2(__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u));
 }
 
 // Loads a Left from tile[m][k]; p points to element (0, 0) of the operand
@@ -117,9 +118,19 @@ __device__ inline void load_transposed(Right<float> (&b)[2], const float* p, int
   load_transposed(b[1], p + 8, ld);
 }
 
-// c += a b. `exact`: uses three TF32 products instead of one. These are summed separately and then added to c, because
-// tensor cores truncate sums, while this addition rounds.
-__device__ inline void multiply(Sum& c, const Left<bf16>& a, const Right<bf16>& b, bool) {
+// c += a b with float accuracy, as three products of TF32 parts. These are summed separately and then added to c,
+// because tensor cores truncate sums, while this addition rounds.
+__device__ inline void multiply_parts(Sum& c, const uint32_t (&a)[4], const uint32_t (&a_rest)[4],
+                                      const uint32_t (&b)[2], const uint32_t (&b_rest)[2]) {
+  Sum product = {0, 0, 0, 0};
+  mma_tf32(product, a_rest, b);
+  mma_tf32(product, a, b_rest);
+  mma_tf32(product, a, b);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) c[i] += product[i];
+}
+// c += a b. `exact`: with float accuracy, if the operands are float
+__device__ inline void multiply(Sum& c, const Left<bf16>& a, const Right<bf16>& b, bool = false) {
   mma_bf16(c, a.r, b.r);
 }
 __device__ inline void multiply(Sum& c, const Left<float>& a, const Right<float>& b, bool exact) {
@@ -130,11 +141,14 @@ __device__ inline void multiply(Sum& c, const Left<float>& a, const Right<float>
   uint32_t low_a[4], low_b[2];
   for (int i = 0; i < 4; ++i) low_a[i] = to_tf32(a.r[i] - __uint_as_float(high_a[i]));
   for (int i = 0; i < 2; ++i) low_b[i] = to_tf32(b.r[i] - __uint_as_float(high_b[i]));
-  Sum product = {0, 0, 0, 0};
-  mma_tf32(product, low_a, high_b);
-  mma_tf32(product, high_a, low_b);
-  mma_tf32(product, high_a, high_b);
-  for (int i = 0; i < 4; ++i) c[i] += product[i];
+  multiply_parts(c, high_a, low_a, high_b, low_b);
+}
+template <bool split>
+__device__ inline void multiply(Sum& c, const Tf32<4, split>& a, const Tf32<2, split>& b) {
+  if constexpr (split)
+    multiply_parts(c, a.r, a.rest, b.r, b.rest);
+  else
+    mma_tf32(c, a.r, b.r);
 }
 
 // Converts depth / 8 Sums to a Left, and back
@@ -242,12 +256,6 @@ __device__ __forceinline__ void scale_columns(Sum (&sums)[Tiles], const float* s
   }
 }
 
-__device__ inline void store_pair(bf16* p, float x, float y) {
-  *reinterpret_cast<uint32_t*>(p) = pack(x, y);
-}
-__device__ inline void store_pair(float* p, float x, float y) {
-  *reinterpret_cast<float2*>(p) = make_float2(x, y);
-}
 // Stores all sums to row-major memory with contiguous rows
 template <int Tiles, class E>
 __device__ __forceinline__ void store_sums(const Sum (&sums)[Tiles], E* p, int ld) {
@@ -259,38 +267,144 @@ __device__ __forceinline__ void store_sums(const Sum (&sums)[Tiles], E* p, int l
   }
 }
 
-// Distributes the copy of a tile, in pieces of 16 bytes: each thread of the block keeps its columns and loops over
-// rows.
-template <class E>
-struct TileWalk {
-  int row, column, step;
-  __device__ explicit TileWalk(int cols) {
-    constexpr int width = 16 / sizeof(E);
-    const int vectors = cols / width;
-    step = blockDim.x / vectors;
-    row = threadIdx.x / vectors;
-    column = (threadIdx.x - row * vectors) * width;
-    if (row >= step) row = 1 << 20;  // surplus threads have no rows
-  }
-};
+// Type of the operands of a product of two tiles, and its arithmetic. fp32 is a product of Tf32 operands with rests.
+enum class Product { bf16, tf32, fp32 };
 
-// Starts copying contiguous rows to a tile, only the first `present` columns; called by all threads
+template <Product P>
+struct Operands {
+  using Element = float;
+  static constexpr int depth = 8;  // of one mma instruction
+  using A = Tf32<4, P == Product::fp32>;
+  using B = Tf32<2, P == Product::fp32>;
+};
+template <>
+struct Operands<Product::bf16> {
+  using Element = bf16;
+  static constexpr int depth = Left<bf16>::depth;
+  using A = Left<bf16>;
+  using B = Right<bf16>;
+};
+template <Product P>
+using Operand = typename Operands<P>::Element;
+
+// Row stride of such a tile, in elements: 16 bytes more than the columns, to avoid bank conflicts.
 template <class E>
-__device__ __forceinline__ void load_tile(E* tile, int ld, const E* from, int from_ld, int rows, TileWalk<E> w,
-                                          int present = 1 << 20) {
-  if (w.column >= present) return;
-  from += w.column, tile += w.column;
-  for (; w.row < rows; w.row += w.step) copy_async(tile + w.row * ld, from + w.row * from_ld, 16);
+__host__ __device__ constexpr int leading(int columns) {
+  return columns + 16 / static_cast<int>(sizeof(E));
 }
 
-// Copies 16 columns of a tile to memory; called by one warp
-template <class E>
-__device__ __forceinline__ void store_columns(const E* tile, int ld, E* to, int to_ld, int rows) {
-  constexpr int vector = 16 / sizeof(E), vectors = 16 / vector;
-  const int col = lane_id() % vectors * vector;
-  for (int row = lane_id() / vectors; row < rows; row += 32 / vectors) {
-    *reinterpret_cast<uint4*>(to + row * to_ld + col) = *reinterpret_cast<const uint4*>(tile + row * ld + col);
+// Which axis of an operand in shared memory is summed over: the contiguous one (fast) or the other one (slow).
+enum class Depth { fast, slow };
+
+// A lane's element of an operand's 8 x 8 matrices, ordered first down the columns, or first along the rows
+__device__ inline int down_first(int lane, int ld) {
+  return lane % 16 * ld + lane / 16 * 8;
+}
+__device__ inline int along_first(int lane, int ld) {
+  return (lane / 16 * 8 + lane % 8) * ld + lane / 8 % 2 * 8;
+}
+
+// Loads a left operand, or N right ones
+template <Depth order>
+__device__ inline void load_operand(Left<bf16>& a, const bf16* p, int ld, int lane) {
+  if constexpr (order == Depth::fast)
+    load_matrices(a.r, p + down_first(lane, ld));
+  else
+    load_matrices_transposed(a.r, p + along_first(lane, ld));
+}
+template <Depth order, int N>
+__device__ inline void load_operand(Right<bf16> (&b)[N], const bf16* p, int ld, int lane) {
+  const bf16* row = p + (order == Depth::fast ? along_first(lane, ld) : down_first(lane, ld));
+  const int next = order == Depth::fast ? 16 * ld : 16;
+#pragma unroll
+  for (int n = 0; n + 1 < N; n += 2) {
+    uint32_t r[4];
+    if constexpr (order == Depth::fast)
+      load_matrices(r, row + n / 2 * next);
+    else
+      load_matrices_transposed(r, row + n / 2 * next);
+    b[n] = {{r[0], r[1]}}, b[n + 1] = {{r[2], r[3]}};
   }
+  if constexpr (N % 2 == 1 && order == Depth::fast) load_matrices(b[N - 1].r, row + N / 2 * next);
+  if constexpr (N % 2 == 1 && order == Depth::slow) load_matrices_transposed(b[N - 1].r, row + N / 2 * next);
+}
+template <Depth order, bool split>
+__device__ inline void load_operand(Tf32<4, split>& a, const float* p, int ld, int lane) {
+  const int row = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int m = row + i % 2 * 8, k = t + i / 2 * 4;
+    a.set(i, order == Depth::fast ? p[m * ld + k] : p[k * ld + m]);
+  }
+}
+template <Depth order, bool split, int N>
+__device__ inline void load_operand(Tf32<2, split> (&b)[N], const float* p, int ld, int lane) {
+  const int column = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int c = n * 8 + column, k = t + i * 4;
+      b[n].set(i, order == Depth::fast ? p[c * ld + k] : p[k * ld + c]);
+    }
+  }
+}
+
+// sums += a b for one warp, with 16 M rows and 8 N columns. depth <= Most; both are multiples of 16.
+template <Product P, Depth a_order, Depth b_order, int Most, int M, int N>
+__device__ inline void multiply(Sum (&sums)[M][N], const Operand<P>* a, int lda, const Operand<P>* b, int ldb, int lane,
+                                int depth = Most) {
+  constexpr int step = Operands<P>::depth, steps = Most / step, unrolled = steps <= 8 ? steps : 4;
+#pragma unroll unrolled
+  for (int d = 0; d < Most; d += step) {
+    if (d >= depth) break;
+    typename Operands<P>::B right[N];
+    load_operand<b_order>(right, b + (b_order == Depth::fast ? d : d * ldb), ldb, lane);
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      typename Operands<P>::A left;
+      load_operand<a_order>(left, a + (a_order == Depth::fast ? m * 16 * lda + d : d * lda + m * 16), lda, lane);
+#pragma unroll
+      for (int n = 0; n < N; ++n) multiply(sums[m][n], left, right[n]);
+    }
+  }
+}
+
+template <int M, int N>
+__device__ inline void clear(Sum (&sums)[M][N]) {
+#pragma unroll
+  for (int m = 0; m < M; ++m) clear(sums[m]);
+}
+
+// Position of a thread among the warps of a product of two tiles
+struct Place {
+  int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32, row = lane / 4, pair = lane % 4;
+  int strip = warp % 4, half = warp / 4;  // 4 strips of 16 rows x 2 halves (or 4 quarters) of the columns
+};
+
+// Calls body(row, column, first, second) for each pair of adjacent elements that the thread holds.
+template <int M, int N, class Body>
+__device__ inline void for_pairs(Sum (&sums)[M][N], const Place& at, const Body& body) {
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; i += 2)
+        body(m * 16 + i / 2 * 8 + at.row, n * 8 + at.pair * 2, sums[m][n][i], sums[m][n][i + 1]);
+}
+
+// Sum of x over the lanes before this one; `all` gets the sum over all lanes.
+template <class T>
+__device__ inline T sum_before(T x, int lane, T* all = nullptr) {
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) {
+    const T y = __shfl_up_sync(~0u, x, by);
+    if (lane >= by) x += y;
+  }
+  if (all) *all = __shfl_sync(~0u, x, 31);
+  x = __shfl_up_sync(~0u, x, 1);
+  return lane == 0 ? T(0) : x;
 }
 
 }  // namespace sb::cuda

@@ -1,7 +1,7 @@
 // Forward pass with one decay per step and head, in bf16, with warp groups. A block loops over the chunks of one
 // sequence and head. Two groups hold the state, write it rounded to shared memory and advance it. The other two groups
 // compute the outputs, of even and odd chunks respectively.
-#include "kernels/cuda/decayed_attention_group.cuh"
+#include "kernels/cuda/decayed_attention_wgmma.cuh"
 
 namespace sb::cuda::attention {
 namespace {
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
       state.advance(steps, at + M::k, shared_address(at + M::x));
       if (kept) store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
       if (warp == 7) scan(chunk + 2);
-      group_wait<0>(state.x);
+      wgmma_wait<0>(state.x);
     }
     if (a.final_state) state.write(a.final_state + pair_of_heads * z.K * z.V, z.K, z.V);
     return;
@@ -102,17 +102,17 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
     full[chunk % kStages].wait(chunk / kStages);
     __syncwarp();
     float p[kChunk / 8][4], o[VP / 8][4];
-    group_fence();
+    wgmma_fence();
 #pragma unroll
     for (int s = 0; s < kGroupKeys / 16; ++s)
       GroupProduct<kChunk>::template tiles<0, 0>(p, KeyTile::along(stage + M::q, s), KeyTile::along(stage + M::k, s),
                                                  s > 0);
-    group_commit();
+    wgmma_commit();
 #pragma unroll
     for (int s = 0; s < kGroupKeys / 16; ++s)
       GroupProduct<VP>::template tiles<0, 1>(o, KeyTile::along(stage + M::q, s), States::down(tile, s), s > 0);
-    group_commit();
-    group_wait<1>(p);
+    wgmma_commit();
+    wgmma_wait<1>(p);
     uint32_t weights[kChunk / 16][4];
     const float until_row[2] = {steps.sum[row], steps.sum[row + 8]};
 #pragma unroll
@@ -126,21 +126,21 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
         const float first = j <= i ? exp2_fast(until_row[up] - sums.x) * (a.p.scale * writes.x) : 0.f;
         const float second = j + 1 <= i ? exp2_fast(until_row[up] - sums.y) * (a.p.scale * writes.y) : 0.f;
         const float w0 = p[n][2 * up] * first, w1 = p[n][2 * up + 1] * second;
-        weights[n / 2][n % 2 * 2 + up] = packed(j == i ? w0 + skip : w0, j + 1 == i ? w1 + skip : w1);
+        weights[n / 2][n % 2 * 2 + up] = pack(j == i ? w0 + skip : w0, j + 1 == i ? w1 + skip : w1);
       }
     }
     const float since[2] = {a.p.scale * steps.since[row], a.p.scale * steps.since[row + 8]};
-    group_wait<0>(o);
+    wgmma_wait<0>(o);
 #pragma unroll
     for (int n = 0; n < VP / 8; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) o[n][i] *= since[i / 2];
-    group_fence();
+    wgmma_fence();
 #pragma unroll
     for (int s = 0; s < kChunk / 16; ++s)
       GroupProduct<VP>::template registers_times_tile<1>(o, weights[s], Values::down(stage + M::x, s));
-    group_commit();
-    group_wait<0>(o);
+    wgmma_commit();
+    wgmma_wait<0>(o);
     if (chunk + 2 < z.chunks) threads_arrive(done_with(chunk), kHandOver);
     bf16* const out = head_rows(a.out, b, begin, h) + row * a.out.time + pair * 2;
 #pragma unroll
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
 #pragma unroll
       for (int up = 0; up < 2; ++up) {
         if (n * 8 >= z.V || row + 8 * up >= rows) continue;
-        *reinterpret_cast<uint32_t*>(out + up * 8 * a.out.time + n * 8) = packed(o[n][2 * up], o[n][2 * up + 1]);
+        *reinterpret_cast<uint32_t*>(out + up * 8 * a.out.time + n * 8) = pack(o[n][2 * up], o[n][2 * up + 1]);
       }
   }
 }
@@ -160,8 +160,8 @@ cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
   if (status == cudaSuccess) status = rows_map<KeyTile>(maps.k, a.p.k, a.z, a.z.G, a.z.K);
   if (status == cudaSuccess) status = rows_map<ValueTile<VP>>(maps.v, a.p.v, a.z, a.z.H, a.z.V);
   if (status != cudaSuccess) return status;
-  return launch_with_maps(walk_forward<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)),
-                          kThreadsForward, ForwardMemory<VP>::bytes, stream, a, maps);
+  return launch(walk_forward<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)), kThreadsForward,
+                ForwardMemory<VP>::bytes, stream, a, maps);
 }
 
 bool wide(const void* data, int64_t batch, int64_t time, int64_t head) {
@@ -174,19 +174,19 @@ bool wide(const RowsOf<Void>& x) {
 
 }  // namespace
 
-bool by_groups(const DecayedAttention& p, const Sizes& z) {
+bool by_wgmma(const DecayedAttention& p, const Sizes& z) {
   return p.precision == Precision::bf16 && p.decay != Decay::vector && z.K > 64 && z.K <= kGroupKeys && z.V <= 96 &&
          z.K % 8 == 0 && z.V % 8 == 0 && wide(p.q) && wide(p.k) && wide(p.v);
 }
-bool by_groups(const ForwardArguments& a) {
-  return by_groups(a.p, a.z) && wide(a.out);
+bool by_wgmma(const ForwardArguments& a) {
+  return by_wgmma(a.p, a.z) && wide(a.out);
 }
-bool by_groups(const BackwardArguments& a) {  // faster only if heads share keys
-  return by_groups(a.p, a.z) && wide(a.d.d_out) && wide(a.d.dv) && wide(a.d.dq) && wide(a.d.dk) &&
+bool by_wgmma(const BackwardArguments& a) {  // faster only if heads share keys
+  return by_wgmma(a.p, a.z) && wide(a.d.d_out) && wide(a.d.dv) && wide(a.d.dq) && wide(a.d.dk) &&
          (a.z.per_group > 1 || a.p.write || a.p.skip);
 }
 
-cudaError_t group_forward(const ForwardArguments& a, cudaStream_t stream) {
+cudaError_t wgmma_forward(const ForwardArguments& a, cudaStream_t stream) {
   return a.z.V <= 64 ? run<64>(a, stream) : run<96>(a, stream);
 }
 
