@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <utility>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -62,6 +61,13 @@ Machine direct_product(const Machine& a, const Machine& b) {
   });
 }
 
+Machine cycle() {
+  return machine_of(kModulus, 3, [](int at, int symbol) {
+    const int moves[] = {0, 1, kModulus - 1};
+    return (at + moves[symbol]) % kModulus;
+  });
+}
+
 Machine modular_arithmetic() {
   constexpr int m = kModulus;
   Machine out = machine_of(m * m, 3 * m, [](int state, int symbol) {
@@ -80,16 +86,15 @@ Machine modular_arithmetic() {
   return out;
 }
 
-using Row = std::pair<std::string, Machine (*)()>;
+struct Row {
+  std::string name;
+  Machine (*make)();
+};
 
 const std::vector<Row>& machines() {
   static const std::vector<Row> rows = {
       {"parity", [] { return cyclic_group(2); }},
-      {"cycle",
-       [] {
-         constexpr int moves[] = {0, 1, kModulus - 1};
-         return machine_of(kModulus, 3, [](int at, int symbol) { return (at + moves[symbol]) % kModulus; });
-       }},
+      {"cycle", cycle},
       {"modular_arithmetic", modular_arithmetic},
       {"z60", [] { return cyclic_group(60); }},
       {"a4_z5", [] { return direct_product(permutation_group(4, true), cyclic_group(5)); }},
@@ -104,7 +109,7 @@ const std::vector<Row>& machines() {
 const std::vector<std::string>& machine_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out;
-    for (const Row& row : machines()) out.push_back(row.first);
+    for (const Row& row : machines()) out.push_back(row.name);
     return out;
   }();
   return names;
@@ -112,7 +117,7 @@ const std::vector<std::string>& machine_names() {
 
 Machine make_machine(const std::string& name) {
   for (const Row& row : machines())
-    if (row.first == name) return row.second();
+    if (row.name == name) return row.make();
   throw bad_input("machine", "expected one of " + joined(machine_names(), ", ") + ", got '" + printable(name) + "'");
 }
 

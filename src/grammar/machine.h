@@ -10,8 +10,8 @@ namespace sb {
 
 struct Machine {
   int states = 0, symbols = 0, answers = 0;
-  std::vector<int32_t> next;    // [states][symbols]
-  std::vector<int32_t> answer;  // [states]: what a model names in this state; 0 .. answers-1, each at least once
+  std::vector<int32_t> next = {};    // [states][symbols]
+  std::vector<int32_t> answer = {};  // [states]: what a model names in this state; 0 .. answers-1, each at least once
 
   int32_t step(int32_t state, int32_t symbol) const {
     return next[static_cast<size_t>(state) * static_cast<size_t>(symbols) + static_cast<size_t>(symbol)];

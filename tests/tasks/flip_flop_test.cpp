@@ -52,7 +52,7 @@ TEST(FlipFlop, ItsOracleEqualsEnumeration) {
     for (const int16_t symbol : frames) oracle->frame(symbol);
     std::vector<double> found(2);
     oracle->posterior(found.data());
-    for (const int16_t b : {0, 1}) {
+    for (const int b : {0, 1}) {
       Frames next = frames;
       next.push_back(static_cast<int16_t>(kBit + b));
       const auto at = prefixes.find(next);
