@@ -72,6 +72,34 @@ class KindTest(unittest.TestCase):
         frames = ambiguous.sample("test", 0).frames
         assert frames.shape == (330, 4) and 0 < frames[1].max() < 0.2 and frames[0].max() >= 1
 
+    def test_word_problem(self):
+        task = sb.Task(kind="word_problem", machine="cycle", length=20, asked_from=15)
+        batch = task.batch("test", range(20))
+        positions = np.cumsum(np.array([0, 1, -1])[batch.symbols], axis=1) % 5
+        assert task.axis == "length" and (batch.targets == positions).all()
+        longer = task.at(30).batch("test", range(20))
+        assert (longer.targets[:, :14] == -1).all() and (longer.targets[:, 14:20] == positions[:, 14:]).all()
+        self.assertAlmostEqual(sb.ceiling(task.at(30), samples=20).accuracy, 1)
+        hidden = sb.Task(kind="word_problem", machine="a5", reveal=0.2, unseen=0.1, start="hidden", length=20)
+        assert hidden.sample("test", 0).frames.shape == (20, 120)
+        assert 0.1 < sb.ceiling(hidden, samples=100).accuracy < 0.9
+        with self.assertRaisesRegex(ValueError, "task.machine.*a6"):
+            sb.Task(kind="word_problem", machine="a6")
+
+    def test_flip_flop(self):
+        task = sb.Task(kind="flip_flop", length=50)
+        for at, ignored in ((task, 0.8), (task.at(10), 0.1), (task.at(98), 0.98)):
+            batch = at.batch("test", range(100))
+            instructions, bits = batch.symbols[:, ::2], batch.symbols[:, 1::2] - 3
+            assert abs((instructions[:, 1:-1] == 2).mean() - ignored) < 0.05
+            for i in range(100):
+                written = None
+                for t in range(50):
+                    if instructions[i, t] == 0:
+                        written = bits[i, t]
+                    assert batch.targets[i, 2 * t] == (written if instructions[i, t] == 1 else -1)
+        self.assertAlmostEqual(sb.ceiling(task, samples=20).accuracy, 1)
+
     def test_tracking_is_scored_by_squared_error(self):
         task = sb.Task(kind="tracking", missing=50, length=30)
         batch = task.batch("test", [0, 5])
@@ -88,14 +116,14 @@ class KindTest(unittest.TestCase):
 
     def test_records_and_tables(self):
         with tempfile.TemporaryDirectory() as runs:
-            for kind in ("copying", "dyck", "tracking"):
+            for kind in ("copying", "dyck", "word_problem", "flip_flop", "tracking"):
                 task = sb.Task(kind=kind, length=5)
                 found = sb.evaluate(
                     lambda b: np.zeros((*b.shape[:2], task.answers), np.float32), task, [3], samples=9, valid_samples=9, grid_samples=9, ceiling_samples=9
                 )
                 sb.record(runs, name="zero", params=0, result=found, settings={"train.updates": 1, "train.warmup": 0})
             loaded = sb.load_runs(runs)
-            assert {run.kind for run in loaded} == {"copying", "dyck", "tracking"}
+            assert {run.kind for run in loaded} == {"copying", "dyck", "word_problem", "flip_flop", "tracking"}
             text = sb.table(runs)
             assert "task copying" in text and "squared error" in text
 

@@ -8,24 +8,24 @@ failed=0
 fail() { echo "FAILED: $*"; failed=1; }
 has() { grep -qF -- "$2" "$1" || fail "no '$2' in $(head -c 2000 "$1")"; }
 
-short=(--set model.name=gru --set model.width=16 --set train.updates=40 --set train.warmup=5 --set train.batch=8 --set eval.every=20
+short=(--set model.width=16 --set train.updates=40 --set train.warmup=5 --set train.batch=8 --set eval.every=20
   --set eval.valid_samples=20 --set eval.test_samples=20 --set eval.grid_samples=10 --set eval.ceiling_samples=20 --set eval.batch=10)
-for kind in copying dyck tracking; do
+declare -A kinds=([parity]=word_problem) models=([parity]=delta_net) points=([copying]=15 [dyck]=6 [parity]=60 [flip_flop]=98 [tracking]=75)
+for config in copying dyck parity flip_flop tracking; do
+  kind=${kinds[$config]:-$config} model=${models[$config]:-gru}
   for rate in 1e-3 1e-2; do
-    "$program" train $kind --out "$work/runs" "${short[@]}" --set train.lr=$rate > "$work/out" 2> "$work/err" || fail "train $kind: $(cat "$work/err")"
-    has "$work/out" "gru, task $kind: test"
+    "$program" train $config --out "$work/runs" --set model.name=$model "${short[@]}" --set train.lr=$rate > "$work/out" 2> "$work/err" || fail "train $config: $(cat "$work/err")"
+    has "$work/out" "$model, task $kind: test"
   done
   last=$(tail -n 1 "$work/out")
   "$program" check "$last" > /dev/null || fail "check $last"
   # Stopped by a signal, the same command ends in the same bytes.
   for wait in 0.6 0.9; do
-    timeout -s INT $wait "$program" train $kind --out "$work/again" "${short[@]}" --set train.lr=1e-2 > /dev/null 2>&1
+    timeout -s INT $wait "$program" train $config --out "$work/again" --set model.name=$model "${short[@]}" --set train.lr=1e-2 > /dev/null 2>&1
   done
-  again=$("$program" train $kind --out "$work/again" "${short[@]}" --set train.lr=1e-2 2> /dev/null | tail -n 1)
-  for file in metrics.jsonl final.safetensors; do cmp -s "$last/$file" "$again/$file" || fail "$kind: $file differs after resuming"; done
-  declare -A points=([copying]=15 [dyck]=6 [tracking]=75)
-  at=${points[$kind]}
-  "$program" eval "$last" --at $at --samples 10 --save > "$work/eval" 2>&1 || fail "eval $kind: $(cat "$work/eval")"
+  again=$("$program" train $config --out "$work/again" --set model.name=$model "${short[@]}" --set train.lr=1e-2 2> /dev/null | tail -n 1)
+  for file in metrics.jsonl final.safetensors; do cmp -s "$last/$file" "$again/$file" || fail "$config: $file differs after resuming"; done
+  "$program" eval "$last" --at ${points[$config]} --samples 10 --save > "$work/eval" 2>&1 || fail "eval $config: $(cat "$work/eval")"
 done
 has "$work/out" "mean squared error"
 ! grep -q accuracy "$work/out" || fail "accuracy of squared error: $(cat "$work/out")"
@@ -41,15 +41,19 @@ has "$work/err" "[eval --split] expected train, valid or test with task.kind = t
 has "$work/err" "[task.share] expected at most types (4), got 5"
 "$program" train dyck --out "$work/never" --set "eval.depths=[4,40]" > /dev/null 2> "$work/err" && fail "depth 40 accepted"
 has "$work/err" "[eval.depths] depth 40 with 4 types and 2 children needs more than 65536 states"
+"$program" train parity --out "$work/never" --set task.machine=a6 > /dev/null 2> "$work/err" && fail "machine a6 accepted"
+has "$work/err" "[task.machine]"
+"$program" train flip_flop --out "$work/never" --set task.length=1 > /dev/null 2> "$work/err" && fail "flip_flop without a read accepted"
+has "$work/err" "[task.length] expected at least 2, to write and to read, got 1"
 [[ ! -e $work/never ]] || fail "a rejected run left a folder"
-"$program" train example --out "$work/runs" "${short[@]}" > /dev/null 2>&1 || fail "train example"
+"$program" train example --out "$work/runs" --set model.name=gru "${short[@]}" > /dev/null 2>&1 || fail "train example"
 
 "$program" table "$work/runs" > "$work/table" || fail table
-for text in "task copying" "task dyck" "task tracking" "task 1" "squared error" "length 20" "depth 12" "missing 90" ceiling; do has "$work/table" "$text"; done
+for text in "task copying" "task dyck" "task word_problem" "task flip_flop" "task tracking" "task 1" "squared error" "length 20" "length 256" "depth 12" "ignored 98" "missing 90" ceiling; do has "$work/table" "$text"; done
 for format in csv json md latex; do "$program" table "$work/runs" --format $format > "$work/table" || fail "table --format $format"; done
 "$program" table "$work/runs" --per-run > /dev/null || fail "table --per-run"
 "$program" report "$work/runs" --out "$work/page.html" > /dev/null || fail report
-for text in "task-copying" "task-dyck" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
+for text in "task-copying" "task-dyck" "task-word_problem" "task-flip_flop" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
 "$program" config keys > "$work/keys" && has "$work/keys" task.symbols
 "$program" config show tracking --set task.decay=0.5 > "$work/config" || fail "config show"
 has "$work/config" "decay = 0.5"

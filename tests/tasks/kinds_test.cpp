@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "kind_example.h"
 #include "tasks/ceiling.h"
 #include "tasks/evaluate.h"
 #include "tasks/task_registry.h"
@@ -13,16 +14,7 @@
 namespace sb {
 namespace {
 
-// A task with its default keys but these.
-std::shared_ptr<const Task> example(const std::string& kind, int length, std::map<std::string, TaskValue> keys = {}) {
-  TaskSetup setup;
-  setup.kind = kind;
-  setup.seed = 7;
-  setup.length = length;
-  for (const TaskKey& key : find_task(kind).keys) setup.keys[key.name] = key.initial;
-  for (auto& [key, value] : keys) setup.keys[key] = value;
-  return make_task(setup);
-}
+using test::example;
 
 TEST(TaskRegistry, FindsEveryKindAndSuggestsTheNearest) {
   const std::vector<std::string> kinds = task_kinds();
