@@ -10,7 +10,7 @@ has() { grep -qF -- "$2" "$1" || fail "no '$2' in $(head -c 2000 "$1")"; }
 
 short=(--set model.name=gru --set model.width=16 --set train.updates=40 --set train.warmup=5 --set train.batch=8 --set eval.every=20
   --set eval.valid_samples=20 --set eval.test_samples=20 --set eval.grid_samples=10 --set eval.ceiling_samples=20 --set eval.batch=10)
-for kind in copying dyck tracking; do
+for kind in copying dyck recall counters tracking; do
   for rate in 1e-3 1e-2; do
     "$program" train $kind --out "$work/runs" "${short[@]}" --set train.lr=$rate > "$work/out" 2> "$work/err" || fail "train $kind: $(cat "$work/err")"
     has "$work/out" "gru, task $kind: test"
@@ -23,7 +23,7 @@ for kind in copying dyck tracking; do
   done
   again=$("$program" train $kind --out "$work/again" "${short[@]}" --set train.lr=1e-2 2> /dev/null | tail -n 1)
   for file in metrics.jsonl final.safetensors; do cmp -s "$last/$file" "$again/$file" || fail "$kind: $file differs after resuming"; done
-  declare -A points=([copying]=15 [dyck]=6 [tracking]=75)
+  declare -A points=([copying]=15 [dyck]=6 [recall]=48 [counters]=6 [tracking]=75)
   at=${points[$kind]}
   "$program" eval "$last" --at $at --samples 10 --save > "$work/eval" 2>&1 || fail "eval $kind: $(cat "$work/eval")"
 done
@@ -41,15 +41,19 @@ has "$work/err" "[eval --split] expected train, valid or test with task.kind = t
 has "$work/err" "[task.share] expected at most types (4), got 5"
 "$program" train dyck --out "$work/never" --set "eval.depths=[4,40]" > /dev/null 2> "$work/err" && fail "depth 40 accepted"
 has "$work/err" "[eval.depths] depth 40 with 4 types and 2 children needs more than 65536 states"
+"$program" train recall --out "$work/never" --set task.pairs=16 --set "eval.lengths=[64,63]" > /dev/null 2> "$work/err" && fail "63 frames accepted"
+has "$work/err" "[eval.lengths] 16 pairs and 16 queries, expected at least 64 frames, got 63"
+for preset in selective_copying induction crossing; do "$program" config show $preset > /dev/null || fail "config show $preset"; done
 [[ ! -e $work/never ]] || fail "a rejected run left a folder"
 "$program" train example --out "$work/runs" "${short[@]}" > /dev/null 2>&1 || fail "train example"
 
 "$program" table "$work/runs" > "$work/table" || fail table
-for text in "task copying" "task dyck" "task tracking" "task 1" "squared error" "length 20" "depth 12" "missing 90" ceiling; do has "$work/table" "$text"; done
+for text in "task copying" "task dyck" "task recall" "task counters" "task tracking" "task 1" "squared error" "length 20" \
+  "depth 12" "length 256" "count 40" "missing 90" ceiling; do has "$work/table" "$text"; done
 for format in csv json md latex; do "$program" table "$work/runs" --format $format > "$work/table" || fail "table --format $format"; done
 "$program" table "$work/runs" --per-run > /dev/null || fail "table --per-run"
 "$program" report "$work/runs" --out "$work/page.html" > /dev/null || fail report
-for text in "task-copying" "task-dyck" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
+for text in "task-copying" "task-dyck" "task-recall" "task-counters" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
 "$program" config keys > "$work/keys" && has "$work/keys" task.symbols
 "$program" config show tracking --set task.decay=0.5 > "$work/config" || fail "config show"
 has "$work/config" "decay = 0.5"
