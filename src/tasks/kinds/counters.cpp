@@ -136,49 +136,48 @@ class CountersLanguage final : public Language {
   }
 
   void number_states() {
-    const auto all = nodes(), partial = first_.size() - 1, each = static_cast<size_t>(c_.symbols());
-    size_t positions = 0;
-    for (const int size : size_) positions += static_cast<size_t>(size);
-    const size_t middle = static_cast<size_t>(c_.passes) - 2;
-    expect_room(all + middle * positions + partial * each);
-    const size_t last = all + middle * positions;
-    const auto in_last = [&](size_t node) {  // the state that shows the first symbol of this node in the last pass
-      const int shown = c_.symbol(c_.passes - 1, head_[node]) - c_.symbol(c_.passes - 1, 0);
-      return static_cast<int32_t>(last + static_cast<size_t>(rest_[node]) * each + static_cast<size_t>(shown));
-    };
-    symbols_.resize(last + partial * each);
+    const auto each = static_cast<size_t>(c_.symbols()), rests = first_.size() - 1;
+    const size_t positions = std::accumulate(size_.begin(), size_.end(), size_t{0});  // of a middle pass
+    last_ = nodes() + (static_cast<size_t>(c_.passes) - 2) * positions;
+    expect_room(last_ + rests * each);
+    symbols_.resize(last_ + rests * each);
     next_.resize(symbols_.size());
-    for (size_t node = 1; node < all; ++node) {
-      symbols_[node] = c_.symbol(0, type_[node]);
-      next_[node] = in_last(node);
-    }
-    size_t state = all;
-    for (int pass = 1; pass + 1 < c_.passes; ++pass) {
-      for (size_t node = 1; node < all; ++node) {
-        const auto size = static_cast<size_t>(size_[node]), begin = state;
-        size_t at = node;
-        for (size_t i = size; i-- > 0; at = static_cast<size_t>(prefix_[at])) {
-          symbols_[begin + i] = c_.symbol(pass, type_[at]);
-          next_[begin + i] = static_cast<int32_t>(begin + i + 1);
-        }
-        state += size;
-        const size_t before = pass == 1 ? node : begin - positions + size - 1;
-        next_[before] = static_cast<int32_t>(begin);
-        next_[state - 1] = in_last(node);
-      }
-    }
-    for (size_t rest = 0; rest < partial; ++rest) {
+    for (size_t node = 1; node < nodes(); ++node) symbols_[node] = c_.symbol(0, type_[node]);
+    std::vector<size_t> ends(nodes());  // the state that ends the pass before, by string
+    std::iota(ends.begin(), ends.end(), size_t{0});
+    size_t state = nodes();
+    for (int pass = 1; pass + 1 < c_.passes; ++pass)
+      for (size_t node = 1; node < nodes(); ++node) state = number_middle(pass, node, state, ends[node]);
+    for (size_t node = 1; node < nodes(); ++node) next_[ends[node]] = in_last(node);
+    for (size_t rest = 0; rest < rests; ++rest) {
       for (size_t shown = 0; shown < each; ++shown, ++state) {
         symbols_[state] = (c_.passes - 1) * c_.symbols() + static_cast<int>(shown);
         next_[state] = rest == 0 ? 0 : in_last(rest);
       }
     }
   }
+  // Numbers the states of a string in a middle pass from `state` on. Returns the next free number.
+  size_t number_middle(int pass, size_t string, size_t state, size_t& end) {
+    next_[end] = static_cast<int32_t>(state);
+    end = state + static_cast<size_t>(size_[string]) - 1;
+    for (size_t s = end, node = string; node != 0; --s, node = static_cast<size_t>(prefix_[node])) {
+      symbols_[s] = c_.symbol(pass, type_[node]);
+      next_[s] = static_cast<int32_t>(s) + 1;
+    }
+    return end + 1;
+  }
+  // The state that shows the first symbol of a string in the last pass.
+  int32_t in_last(size_t node) const {
+    const auto each = static_cast<size_t>(c_.symbols());
+    const auto shown = static_cast<size_t>(c_.symbol(c_.passes - 1, head_[node])) % each;
+    return static_cast<int32_t>(last_ + static_cast<size_t>(rest_[node]) * each + shown);
+  }
 
   CountersConfig c_;
   std::vector<int32_t> type_, prefix_, size_;  // [nodes]: last type, the node without it, length
   std::vector<int32_t> head_, rest_;           // [nodes]: first type, the node without it
   std::vector<int32_t> first_;                 // [nodes shorter than count + 1]: first node with one type more
+  size_t last_ = 0;                            // first state of the last pass
   std::vector<int32_t> symbols_, ids_;
   std::vector<int32_t> next_;  // [states]: what follows if the string ends in the first pass, or in a later pass
 };
