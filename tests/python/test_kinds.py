@@ -99,6 +99,31 @@ class KindTest(unittest.TestCase):
                         written = bits[i, t]
                     assert batch.targets[i, 2 * t] == (written if instructions[i, t] == 1 else -1)
         self.assertAlmostEqual(sb.ceiling(task, samples=20).accuracy, 1)
+    def test_recall(self):
+        task = sb.Task(kind="recall", keys=6, values=5, pairs=3, length=20)
+        batch = task.batch("test", range(20))
+        for symbols, targets in zip(batch.symbols, batch.targets):
+            value_of = dict(zip(symbols[0:6:2], symbols[1:6:2]))
+            asked = targets >= 0
+            assert asked.sum() == 3 and not asked[:6].any()
+            assert [value_of[key] for key in symbols[asked]] == list(targets[asked])
+        self.assertAlmostEqual(sb.ceiling(task.at(40), samples=20).accuracy, 1)
+        assert task.axis == "length" and task.channels == 11 and task.answers == 5
+        unsure = sb.Task(kind="recall", wrong=0.3)
+        self.assertAlmostEqual(sb.ceiling(unsure, samples=20).accuracy, 0.7)
+        copied = sb.Task(kind="recall", keys=0, values=4, pairs=3, layout="scattered", length=12)
+        sample = copied.batch("test", [0])
+        shown = sample.symbols[0, :9]
+        assert list(shown[shown >= 0]) == list(sample.targets[0, 9:])
+
+    def test_counters(self):
+        task = sb.Task(kind="counters", count=3, length=30)
+        batch = task.batch("test", range(20))
+        assert (batch.targets[:, :-1] == batch.symbols[:, 1:]).all() and (batch.targets[:, -1] == -1).all()
+        for symbols in batch.symbols:
+            first = "".join("abc"[s] for s in symbols)
+            assert re.match("abca|aabbcca|aaabbbccca", first)
+        assert task.axis == "count" and task.at(5).batch("test", [0]).shape[1] == 30
 
     def test_tracking_is_scored_by_squared_error(self):
         task = sb.Task(kind="tracking", missing=50, length=30)
@@ -117,13 +142,16 @@ class KindTest(unittest.TestCase):
     def test_records_and_tables(self):
         with tempfile.TemporaryDirectory() as runs:
             for kind in ("copying", "dyck", "word_problem", "flip_flop", "tracking"):
+            kinds = ("copying", "counters", "dyck", "recall", "tracking")
+            for kind in kinds:
                 task = sb.Task(kind=kind, length=5)
                 found = sb.evaluate(
-                    lambda b: np.zeros((*b.shape[:2], task.answers), np.float32), task, [3], samples=9, valid_samples=9, grid_samples=9, ceiling_samples=9
+                    lambda b: np.zeros((*b.shape[:2], task.answers), np.float32), task, [4], samples=9, valid_samples=9, grid_samples=9, ceiling_samples=9
                 )
                 sb.record(runs, name="zero", params=0, result=found, settings={"train.updates": 1, "train.warmup": 0})
             loaded = sb.load_runs(runs)
             assert {run.kind for run in loaded} == {"copying", "dyck", "word_problem", "flip_flop", "tracking"}
+            assert {run.kind for run in loaded} == set(kinds)
             text = sb.table(runs)
             assert "task copying" in text and "squared error" in text
 

@@ -10,8 +10,8 @@ has() { grep -qF -- "$2" "$1" || fail "no '$2' in $(head -c 2000 "$1")"; }
 
 short=(--set model.width=16 --set train.updates=40 --set train.warmup=5 --set train.batch=8 --set eval.every=20
   --set eval.valid_samples=20 --set eval.test_samples=20 --set eval.grid_samples=10 --set eval.ceiling_samples=20 --set eval.batch=10)
-declare -A kinds=([parity]=word_problem) models=([parity]=delta_net) points=([copying]=15 [dyck]=6 [parity]=60 [flip_flop]=98 [tracking]=75)
-for config in copying dyck parity flip_flop tracking; do
+declare -A kinds=([parity]=word_problem) models=([parity]=delta_net) points=([copying]=15 [dyck]=6 [parity]=60 [flip_flop]=98 [recall]=48 [counters]=6 [tracking]=75)
+for config in copying dyck parity flip_flop recall counters tracking; do
   kind=${kinds[$config]:-$config} model=${models[$config]:-gru}
   for rate in 1e-3 1e-2; do
     "$program" train $config --out "$work/runs" --set model.name=$model "${short[@]}" --set train.lr=$rate > "$work/out" 2> "$work/err" || fail "train $config: $(cat "$work/err")"
@@ -45,15 +45,18 @@ has "$work/err" "[eval.depths] depth 40 with 4 types and 2 children needs more t
 has "$work/err" "[task.machine]"
 "$program" train flip_flop --out "$work/never" --set task.length=1 > /dev/null 2> "$work/err" && fail "flip_flop without a read accepted"
 has "$work/err" "[task.length] expected at least 2, to write and to read, got 1"
+"$program" train recall --out "$work/never" --set task.pairs=16 --set "eval.lengths=[64,63]" > /dev/null 2> "$work/err" && fail "63 frames accepted"
+has "$work/err" "[eval.lengths] 16 pairs and 16 queries, expected at least 64 frames, got 63"
+for preset in selective_copying induction crossing; do "$program" config show $preset > /dev/null || fail "config show $preset"; done
 [[ ! -e $work/never ]] || fail "a rejected run left a folder"
 "$program" train example --out "$work/runs" --set model.name=gru "${short[@]}" > /dev/null 2>&1 || fail "train example"
 
 "$program" table "$work/runs" > "$work/table" || fail table
-for text in "task copying" "task dyck" "task word_problem" "task flip_flop" "task tracking" "task 1" "squared error" "length 20" "length 256" "depth 12" "ignored 98" "missing 90" ceiling; do has "$work/table" "$text"; done
+for text in "task copying" "task dyck" "task word_problem" "task flip_flop" "task recall" "task counters" "task tracking" "task 1" "squared error" "length 20" "length 256" "depth 12" "ignored 98" "count 40" "missing 90" ceiling; do has "$work/table" "$text"; done
 for format in csv json md latex; do "$program" table "$work/runs" --format $format > "$work/table" || fail "table --format $format"; done
 "$program" table "$work/runs" --per-run > /dev/null || fail "table --per-run"
 "$program" report "$work/runs" --out "$work/page.html" > /dev/null || fail report
-for text in "task-copying" "task-dyck" "task-word_problem" "task-flip_flop" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
+for text in "task-copying" "task-dyck" "task-word_problem" "task-flip_flop" "task-recall" "task-counters" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
 "$program" config keys > "$work/keys" && has "$work/keys" task.symbols
 "$program" config show tracking --set task.decay=0.5 > "$work/config" || fail "config show"
 has "$work/config" "decay = 0.5"
