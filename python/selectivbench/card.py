@@ -264,6 +264,19 @@ def _state_section(ranking: Ranking) -> list[tuple[str, Any]]:
     return [("figure", "state"), ("text", f"Mean accuracy over tasks {', '.join(str(each.task) for each in ranking.standings)}.{note}")]
 
 
+def _cost(ranking: Ranking) -> list[tuple[str, Any]]:
+    """Training speed beside that of the peers."""
+    mine = ranking.facts["tokens_per_second"]
+    speeds = {ranking.label: mine, **ranking.facts["peer_speeds"]}
+    order = sorted(speeds, key=lambda name: -speeds[name])
+    rows = [[name, f"{speeds[name]:,}", f"{speeds[name] / mine:.2f}"] for name in order]
+    text = (
+        f"Training on this machine: task {ranking.peers.tasks[0]}, the same batch and threads. {ranking.label}: mean over a few updates in torch. "
+        "The others: the fastest of a few updates in the program, with kernels of its own."
+    )
+    return [("table", (["model", "tokens/s", f"of {ranking.label}"], rows)), ("text", text)]
+
+
 def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
     tasks = [each.task for each in ranking.standings]
     questions = "".join(f"Task {task}: {QUESTIONS[task]} " for task in tasks if task in QUESTIONS)
@@ -304,6 +317,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
             ],
         ),
         ("State size", _state_section(ranking)),
+        *([("Cost", _cost(ranking))] if facts.get("peer_speeds") else []),
         ("Where it fails", [*gaps, *positions, *certainty]),
         ("How it was compared", [("text", note) for note in ranking.notes]),
         (

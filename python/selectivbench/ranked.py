@@ -86,7 +86,8 @@ def _notes(name: str, peers: Peers, facts: Mapping[str, Any], found: list[Standi
         f"Learning rate {rates_text(sorted({run['lr'] for run in peers.runs}))} of the peers is the scale's; {name}'s was chosen from "
         f"{rates_text(peers.rates)} on valid on grammar {CHOICE_SEED}."
     )
-    out.append("Speed of the peers is left out: it was not measured on this machine (`selectivbench bench train` does so).")
+    if not facts.get("peer_speeds"):
+        out.append("Speed of the peers is left out: measuring it needs a CPU, and the whole program `selectivbench` on the PATH.")
     if any(len(each.seeds) < 2 for each in found):
         out.append("With one common grammar there is no interval: such a rank decides nothing.")
     if facts["identity"]["skip"]:

@@ -17,6 +17,7 @@ import torch
 from . import _native
 from ._checks import path, shown, text
 from ._mixer import Make, name_of, said, state_size
+from ._peer_speeds import peer_speeds
 from ._rank_plan import Job, cost_of, make_plan, plan_text
 from ._rank_progress import RankProgress
 from .checking import CheckReport, check
@@ -174,6 +175,7 @@ class _Ranker:
             }
         except (Exception, SystemExit) as error:
             raise self._failure(error) from error
+        speeds = peer_speeds(self.peers, torch.get_num_threads()) if self.device.type == "cpu" else {}
         jobs = make_plan(self.peers, costs, limit, time.monotonic() - began)
         plan = {
             "identity": identity,
@@ -182,6 +184,7 @@ class _Ranker:
             "state_size": state_size(network.layers[0], self.width),
             "precision": self.precision,
             "tokens_per_second": round(costs[self.peers.tasks[0]].tokens_per_second),
+            "peer_speeds": speeds,
             "threads": torch.get_num_threads(),
             "torch": str(torch.__version__),
             "checks": [[each.name, each.status] for each in report.checks],

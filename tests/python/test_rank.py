@@ -8,16 +8,18 @@ import subprocess
 import sys
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
 
 import selectivbench as sb
-from common import PROGRAM, SOURCE, TemporaryFolder, has, needs_torch
+from common import PROGRAM, SOURCE, TemporaryFolder, has, needs_program, needs_torch, program, trains
 
 if has("torch"):
     import mixers
     from selectivbench import ranking
 
+from selectivbench._peer_speeds import _config, peer_speeds
 from selectivbench._svg import has_png
 from selectivbench.card import as_markdown, figures
 from selectivbench.peers import CHOICE_SEED, freeze, load_peers
@@ -39,7 +41,7 @@ def tiny_settings(task):
 def made_up(model, task, seed, accuracy):
     return {
         "model": model, "task": task, "grammar_seed": seed, "train_seed": seed, "run_id": f"{model}-{task}-{seed}", "version": "0",
-        "device": "cpu", "precision": "fp32", "residual": "post", "lr": 0.01, "width": 8, "params": 1500, "state_size": 8,
+        "device": "cpu", "precision": "fp32", "residual": "post", "switches": {}, "lr": 0.01, "width": 8, "params": 1500, "state_size": 8,
         "accuracy": accuracy, "stderr": 0.01, "ceiling": 1.0, "n_gram": 0.8, "n": 2,
         "grid": {"3": accuracy, "6": accuracy - 0.01} if task == 2 else {}, "by_position": [accuracy] * 8,
         "by_entropy": [[0.0, accuracy, 40], [0.5, accuracy / 2, 8]],
@@ -347,7 +349,7 @@ class RankTest(TemporaryFolder):
 
 
 class CardTest(TemporaryFolder):
-    def card(self, state_size, name="mine"):
+    def card(self, state_size, name="mine", **other):
         """Figures and text of a card of made-up rows on two grammars."""
         file = self.folder / "peers.json"
         file.write_text(json.dumps(tiny_peers()))
@@ -357,7 +359,7 @@ class CardTest(TemporaryFolder):
         identity = {"device": "cpu", "budget": 1.0, "residual": "post", "version": "0", "mixer": "0", "skip": []}
         facts = {"state_size": state_size, "width": 8, "layers": 1, "parameters": 1500, "tokens_per_second": 1, "machine": "m",
                  "precision": "fp32", "threads": 1, "rate": 0.01, "valid": [[0.01, 0.5]], "torch": "1", "identity": identity,
-                 "tasks": [1], "diverged": []}
+                 "tasks": [1], "diverged": [], **other}
         ranking = make_ranking(name, peers, facts, rows)
         return figures(ranking), as_markdown(ranking)
 
@@ -368,6 +370,14 @@ class CardTest(TemporaryFolder):
         self.assertEqual(ticks, ["0", "0.4"])  # the bin of two elements is left out
         heights = [float(y) for y in re.findall(r'<circle cx="[0-9.]+" cy="([0-9.]+)" r="4"', drawn["certainty-1"])]
         self.assertEqual(heights, [round(16 + 240 * (1 - 0.96), 1), 16 + 240 * 0.25])  # 0.96, and the mean of 0.5 and 1
+
+    def test_speeds_of_the_peers_stand_beside_that_of_the_mixer(self):
+        _, text = self.card(8, tokens_per_second=1000, peer_speeds={"always": 2500, "never": 10})
+        self.assertIn("## Cost", text)
+        rows = re.findall(r"(?m)^\| (always|mine|never) \| ([0-9,]+) \| ([0-9.]+) \|$", text)
+        self.assertEqual(rows, [("always", "2,500", "2.50"), ("mine", "1,000", "1.00"), ("never", "10", "0.01")])
+        self.assertNotIn("is left out", text)
+        self.assertIn("Speed of the peers is left out", self.card(8)[1])
 
     def test_a_known_state_size_is_drawn_beside_those_of_the_peers(self):
         drawn, text = self.card(32)
@@ -386,6 +396,33 @@ class CardTest(TemporaryFolder):
         for figure in ("profile", "state", "position-1"):
             self.assertEqual(len(set(re.findall(r">(always \(external\)|always|never)<", drawn[figure]))), 3, figure)
         self.assertIn("always (external) minus the model", text)
+
+
+class SpeedTest(TemporaryFolder):
+    def test_without_the_whole_program_there_are_none(self):
+        (self.folder / "selectivbench").write_text("#!/bin/sh\n")  # the launcher of an environment
+        (self.folder / "selectivbench").chmod(0o755)
+        with mock.patch.dict(os.environ, {"PATH": str(self.folder)}):
+            self.assertEqual(peer_speeds(load_peers("quick"), 1), {})
+        (self.folder / "selectivbench").unlink()
+        (self.folder / "selectivbench").symlink_to("/bin/false")  # a program that cannot measure
+        with mock.patch.dict(os.environ, {"PATH": str(self.folder)}):
+            self.assertEqual(peer_speeds(load_peers("quick"), 1), {})
+
+    @needs_program
+    def test_the_whole_program_measures_the_shipped_networks(self):
+        if not trains():
+            self.skipTest("the program was built without torch")
+        peers = load_peers("quick")
+        some = replace(peers, runs=[run for run in peers.runs if run["model"] in ("gla", "mamba")])
+        with mock.patch.dict(os.environ, {"PATH": os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]}):
+            found = peer_speeds(some, 1)
+        self.assertEqual(set(found), {"gla", "mamba"})
+        self.assertTrue(all(speed > 0 for speed in found.values()))
+        for model in found:  # the network is that of the shipped run
+            (self.folder / "one.toml").write_text(_config(peers, 1, model))
+            said = program("bench", "train", "--config", self.folder / "one.toml", "--repeats", 1, "--no-plain", "--json", "-").stdout
+            self.assertEqual(json.loads(said)["rows"][0]["params"], peers.runs_of(1, model)[0]["params"])
 
 
 @needs_torch
