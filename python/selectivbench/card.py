@@ -74,8 +74,8 @@ def as_html(ranking: Ranking) -> str:
             elif kind == "figure":
                 out.append(f"<figure>{drawn[value]}</figure>")
             else:
-                tag = "pre" if kind == "code" else "p"
-                out.append(f"<{tag}>{escape(value)}</{tag}>")
+                begin, end = ('<pre tabindex="0">', "</pre>") if kind == "code" else ("<p>", "</p>")
+                out.append(f"{begin}{escape(value)}{end}")
     return "\n".join([*out, "</body></html>"]) + "\n"
 
 
