@@ -7,6 +7,10 @@ RUN scripts/install-deps build && scripts/install-deps package
 COPY . .
 RUN make deb wheel
 
+# docker build --target wheel --output dist . leaves only the wheel.
+FROM scratch AS wheel
+COPY --from=build /src/dist/selectivbench-*.whl /
+
 FROM debian:12-slim
 COPY --from=build /src/build/package/selectivbench_*.deb /src/dist/selectivbench-*.whl /opt/
 RUN apt-get update && \

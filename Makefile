@@ -134,10 +134,11 @@ test: build
 	@$(RUN_TESTS) $(BUILD) -j $(TEST_JOBS) --timeout 1800 --label-exclude long
 
 # All tests, including the long ones: CUDA kernels, Chromium, Slurm, many kills and signals; then coverage, sanitizers and fuzzing.
-# Tests of Slurm and of the page in a browser are skipped if their packages are not available. TMPDIR: the long tests run on disk.
+# Tests of Slurm, of pages in a browser and of the Dockerfile are skipped if their packages are not available. TMPDIR: the long tests run on disk.
 test-all:
 	@$(MAKE) --no-print-directory page-tools || echo "[make test-all] without npm or Chromium: the test of the page in a browser is skipped" >&2
 	@scripts/install-deps slurm || echo "[make test-all] without Slurm: its test is skipped" >&2
+	@scripts/install-deps debootstrap || echo "[make test-all] without debootstrap: the test of the Dockerfile's steps is skipped" >&2
 	$(MAKE) test
 	TMPDIR=$${TMPDIR:-/tmp} $(RUN_TESTS) $(BUILD) -j 2 --timeout 36000 --label-regex long
 	$(MAKE) coverage

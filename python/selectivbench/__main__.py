@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.budget,
                 out=options.out,
                 name=options.name,
+                task=options.task,
                 peers=options.peers,
                 device=options.device,
                 residual=options.residual,
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     ranks.add_argument("--budget", default="10min", help="total time, such as 90s, 10min or 1.5h; too small a budget is refused (default: 10min)")
     ranks.add_argument("--out", default="runs/rank", help="folder of plan, runs and card; the same command resumes there")
     ranks.add_argument("--name", help="name on the card (default: NAME)")
+    ranks.add_argument("--task", help="one task, by its number or the name of its kind (default: all of the paper's tasks)")
     ranks.add_argument("--peers", help="scale of the shipped results, or a file that freeze wrote (default: small on a GPU, else quick)")
     ranks.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     ranks.add_argument("--residual", default="post", choices=("post", "pre"), help="residual around the mixer (default: post)")

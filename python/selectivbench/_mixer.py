@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 from ._checks import whole
@@ -142,6 +143,15 @@ def expect_same(got: torch.Tensor, expected: torch.Tensor, tolerance: float, wha
     return f"differs by at most {most:.1e}"
 
 
+def _numpy_state() -> tuple[Any, ...]:
+    name, keys, *rest = np.random.get_state()
+    return (name, bytes(keys), *rest)
+
+
+def _set_numpy_state(state: tuple[Any, ...]) -> None:
+    np.random.set_state((state[0], np.frombuffer(state[1], np.uint32), *state[2:]))
+
+
 # Changes that a mixer may not make, and how they are restored.
 GLOBAL_STATE: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
     ("torch's default dtype", torch.get_default_dtype, torch.set_default_dtype),
@@ -149,7 +159,9 @@ GLOBAL_STATE: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
     ("torch's number of threads", torch.get_num_threads, torch.set_num_threads),
     ("torch's anomaly mode", torch.is_anomaly_enabled, torch.set_anomaly_enabled),
     ("torch's deterministic mode", torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    ("torch's precision of float32 products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     ("Python's random state", random.getstate, random.setstate),
+    ("numpy's random state", _numpy_state, _set_numpy_state),
     ("the working directory", os.getcwd, os.chdir),
 ]
 
@@ -183,7 +195,10 @@ def state_size(module: torch.nn.Module, width: int) -> int | None:
     reference = next(module.parameters(), torch.zeros(1))
     with torch.no_grad():
         for _ in range(4):
-            _, state = step(torch.zeros(1, width, dtype=reference.dtype, device=reference.device), state)
+            try:
+                _, state = step(torch.zeros(1, width, dtype=reference.dtype, device=reference.device), state)
+            except (Exception, SystemExit) as error:  # the check of steps was left out
+                raise ValueError(f"[rank] step of the mixer failed: {said(error)}") from error
             sizes.append(_numbers(state))
     return sizes[-1] if sizes[-1] == sizes[-2] else None
 

@@ -77,6 +77,8 @@ def _backward(subject: Subject) -> str:
     out = call(module, x)
     if not out.requires_grad:
         raise Failed("outputs have no gradient: forward runs without grad mode, or detaches them")
+    if not torch.is_grad_enabled():
+        raise Failed("forward changes torch's grad mode; it belongs to the caller")
     try:
         (out * subject.frames(offset=1)).sum().backward()  # type: ignore[no-untyped-call]
     except (Exception, SystemExit) as error:
@@ -119,6 +121,7 @@ def _state_kept(subject: Subject) -> str:
             torch.manual_seed(start)
             call(module.train(), subject.frames()).sum().backward()  # type: ignore[no-untyped-call]
             ends.append(torch.get_rng_state())
+            call_without_gradients(module.eval(), subject.frames())
             for (what, get, _), old in zip(GLOBAL_STATE, before):
                 if get() != old:
                     detail = f" from {old} to {get()}" if isinstance(old, (bool, int, str, torch.dtype)) else ""

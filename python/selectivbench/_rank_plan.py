@@ -8,11 +8,11 @@ from typing import Any, TypedDict
 
 import torch
 
+from .config import Config
 from .network import Network
-from .peers import CHOICE_SEED, LEAST_GRAMMARS, Peers
+from .peers import CHOICE_SEED, LEAST_GRAMMARS, Peers, TaskName
 from .training import _forward
 
-_ORDER = (1, 3, 2)  # tasks by what they cost
 _UPDATES, _SECONDS = 5, 0.5  # measured at least
 _RESERVE = 1.1  # checks before training, ceilings, files
 
@@ -21,7 +21,7 @@ class Job(TypedDict):
     """One training: of a task on a grammar, or of a rate on the grammar of choices (``rate``, else None)."""
 
     key: str
-    task: int
+    task: TaskName
     seed: int
     rate: float | None
     updates: int
@@ -38,7 +38,7 @@ class Cost:
 
 
 def cost_of(
-    network: Callable[[int], Network], peers: Peers, task: int, device: torch.device, precision: str, eval_batch: int
+    network: Callable[[int], Network], peers: Peers, task: TaskName, device: torch.device, precision: str, eval_batch: int
 ) -> Cost:
     """Measures a few updates and one evaluated batch."""
     config = peers.config(task, CHOICE_SEED)
@@ -69,11 +69,18 @@ def cost_of(
         _forward(model, test, device, precision)
     _wait(device)
     batch_seconds = time.monotonic() - began
-    longer = sum((1 + gap) * config["task.length"] / test.shape[1] for gap in e["gaps"])  # of the grid's sequences
+    longer = sum(config.task.at(point).batch("test", [0]).shape[1] / test.shape[1] for point in points(config))
     batches = (e["test_samples"] + e["valid_samples"] + e["grid_samples"] * longer) / eval_batch
     choice = update * t["updates"] + batch_seconds * 5 * e["valid_samples"] / eval_batch
     run = update * t["updates"] + batch_seconds * batches
     return Cost(_RESERVE * choice, _RESERVE * run, frames / (update * made))
+
+
+def points(config: Config) -> list[int]:
+    """Values of the task's test axis at which a run is tested."""
+    axis = config.task._native.axis
+    found: list[int] = config.values["eval"][axis[1]] if axis else []
+    return found
 
 
 def _wait(device: torch.device) -> None:
@@ -81,31 +88,35 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def make_plan(peers: Peers, costs: dict[int, Cost], limit: float) -> list[Job]:
-    """Jobs that fit the limit: rates, then tasks on two grammars each, then further grammars; ValueError if task 1 does not fit."""
+def make_plan(peers: Peers, costs: dict[TaskName, Cost], limit: float, spent: float = 0.0) -> list[Job]:
+    """Jobs that fit the limit: rates, then tasks on two grammars each, then further grammars; ValueError if the first does not fit.
 
-    def job(task: int, seed: int, rate: float | None = None) -> Job:
-        key = f"task{task}-grammar{seed}" if rate is None else f"rate-{rate:g}"
+    ``spent``: seconds of the limit that have passed.
+    """
+
+    def job(task: TaskName, seed: int, rate: float | None = None) -> Job:
+        key = f"{'task' if isinstance(task, int) else ''}{task}-grammar{seed}" if rate is None else f"rate-{rate:g}"
         seconds = costs[task].run if rate is None else costs[task].choice
         return Job(key=key, task=task, seed=seed, rate=rate, updates=peers.config(task, seed)["train.updates"], seconds=round(seconds, 1))
 
-    seeds = {task: peers.seeds(task) for task in _ORDER if task in costs}
-    first = [job(1, CHOICE_SEED, rate) for rate in peers.rates] + [job(1, seed) for seed in seeds[1][:LEAST_GRAMMARS]]
-    needed = sum(each["seconds"] for each in first)
+    start, *others = peers.tasks
+    seeds = {task: peers.seeds(task) for task in peers.tasks}
+    first = [job(start, CHOICE_SEED, rate) for rate in peers.rates] + [job(start, seed) for seed in seeds[start][:LEAST_GRAMMARS]]
+    needed = spent + sum(each["seconds"] for each in first)
     if needed > limit:
         raise ValueError(
-            f"[rank] budget {clock(limit)} is too small: {len(peers.rates)} learning rates and two grammars of task 1 would take about "
-            f"{clock(needed)} at the speed measured now ({costs[1].tokens_per_second:,.0f} tokens/s); other load on this machine counts: "
+            f"[rank] budget {clock(limit)} is too small: {len(peers.rates)} learning rates and two grammars of task {start} would take about "
+            f"{clock(needed)} at the speed measured now ({costs[start].tokens_per_second:,.0f} tokens/s); other load on this machine counts: "
             "try again when it is idle, or give a larger budget"
         )
-    blocks = [[job(task, seed) for seed in seeds[task][:LEAST_GRAMMARS]] for task in _ORDER[1:] if task in seeds]
+    blocks = [[job(task, seed) for seed in seeds[task][:LEAST_GRAMMARS]] for task in others]
     most = max(len(found) for found in seeds.values())
     for index in range(LEAST_GRAMMARS, most):
         blocks += [[job(task, found[index])] for task, found in seeds.items() if index < len(found)]
     jobs, left = first, limit - needed
     for block in blocks:
         took = sum(each["seconds"] for each in block)
-        began = block and (block[0]["task"] == 1 or len(block) > 1 or any(each["task"] == block[0]["task"] for each in jobs))
+        began = block and (block[0]["task"] == start or len(block) > 1 or any(each["task"] == block[0]["task"] for each in jobs))
         if began and took <= left:
             jobs, left = jobs + block, left - took
     return jobs
@@ -119,10 +130,10 @@ def plan_text(plan: dict[str, Any], name: str, peers: Peers) -> str:
     lines = [
         f"{name}: width {plan['width']}, {plan['parameters']:,} parameters, {speed:,} training tokens/s",
         f"plan: about {clock(total)} of {clock(plan['identity']['budget'])}, compared at scale {peers.scale}",
-        f"  learning rate: {len(peers.rates)} rates on task 1, grammar {CHOICE_SEED}, about "
+        f"  learning rate: {len(peers.rates)} rates on task {peers.tasks[0]}, grammar {CHOICE_SEED}, about "
         + clock(sum(each["seconds"] for each in jobs if each["rate"] is not None)),
     ]
-    for task in _ORDER:
+    for task in peers.tasks:
         mine = [each for each in jobs if each["task"] == task and each["rate"] is None]
         took = clock(sum(each["seconds"] for each in mine))
         seeds = ", ".join(str(each["seed"]) for each in mine)

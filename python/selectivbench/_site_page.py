@@ -5,7 +5,7 @@ share of elements whose hidden state a model names; the ceiling is the best that
 one task, scale and protocol. The 95 % interval is over grammars; without it a small difference decides nothing.</p>
 <p>Every accuracy links to its runs. Shipped models were trained by the program. Of a submitted model, marked (external), every test
 answer was scored again from its stored predictions; how it was trained is self-reported. Runs on the grammar on which settings were
-chosen are not listed.</p>"""
+chosen are not listed, nor are tasks scored by squared error.</p>"""
 
 FILTERS = """<form id="filters" hidden>
 <label>task <select name="task" data-column="1"></select></label>

@@ -98,7 +98,7 @@ def has_png() -> bool:
 def write_png(svg: pathlib.Path) -> None:
     """Writes the PNG beside an SVG file, at twice its size, if the converter is installed."""
     if has_png():
-        command = [_CONVERTER, "--zoom", "2", "--output", svg.with_suffix(".png"), svg]
+        command = [_CONVERTER, "--zoom", "2", "--output", str(svg.with_suffix(".png")), str(svg)]
         subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

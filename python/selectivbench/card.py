@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ._svg import has_png, line_chart, scatter_chart
-from .peers import CHOICE_SEED
+from .peers import CHOICE_SEED, TaskName
 from .standing import QUESTIONS, Standing
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _FEW_UNCERTAIN = f"the exact filter is uncertain about fewer than {_LEAST_IN_BIN
 _STYLE = """body { font: 15px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
 table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px; border-bottom: 1px solid #ddd; text-align: left; }
-h1 { margin-bottom: 0; } pre { background: #f4f4f4; padding: 0.8em; overflow-x: auto; } svg { max-width: 100%; height: auto; }"""
+.wide { overflow-x: auto; } h1 { margin-bottom: 0; } pre { background: #f4f4f4; padding: 0.8em; overflow-x: auto; } svg { max-width: 100%; height: auto; }"""
 
 
 def summary(ranking: Ranking) -> str:
@@ -68,14 +68,14 @@ def as_html(ranking: Ranking) -> str:
         for kind, value in content:
             if kind == "table":
                 head, rows = value
-                out.append("<table><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>")
+                out.append('<div class="wide" tabindex="0"><table><tr>' + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>")
                 out += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-                out.append("</table>")
+                out.append("</table></div>")
             elif kind == "figure":
                 out.append(f"<figure>{drawn[value]}</figure>")
             else:
-                tag = "pre" if kind == "code" else "p"
-                out.append(f"<{tag}>{escape(value)}</{tag}>")
+                begin, end = ('<pre tabindex="0">', "</pre>") if kind == "code" else ("<p>", "</p>")
+                out.append(f"{begin}{escape(value)}{end}")
     return "\n".join([*out, "</body></html>"]) + "\n"
 
 
@@ -93,10 +93,11 @@ def figures(ranking: Ranking) -> dict[str, str]:
         out["state"] = scatter_chart("Accuracy against state size", "state values per layer; accuracy: mean over the tasks", sized)
     for each in tasks:
         if each.task == 4:
-            gaps = sorted({int(gap) for (task, _), row in ranking.runs.items() if task == 2 for gap in row["grid"]})
-            lines = {name: [_mean([row["grid"].get(str(gap)) for row in rows]) for gap in gaps] for name, rows in _rows(ranking, 2, each.seeds, shown)}
-            out["gaps"] = line_chart("Accuracy by gap length", "gap, in frames (trained with gaps of 1 to 10)", [str(gap) for gap in gaps], lines)
+            out["gaps"] = _axis_chart(ranking, 2, each.seeds, "gap length", "gap, in frames (trained with gaps of 1 to 10)")
         else:
+            axis = _axis(ranking, each.task)
+            if axis:
+                out[f"axis-{each.task}"] = _axis_chart(ranking, each.task, each.seeds, axis, f"task {each.task}: {axis} on test")
             places = range(max(len(row["by_position"]) for row in ranking.runs.values()))
             lines = {
                 name: [_mean([_at(row["by_position"], place) for row in rows]) for place in places]
@@ -114,6 +115,22 @@ def figures(ranking: Ranking) -> dict[str, str]:
                     f"Task {each.task}: accuracy by certainty", label, [f"{low:g}" for low in bins], lines
                 )
     return out
+
+
+def _axis(ranking: Ranking, task: TaskName) -> str:
+    """Name of the test axis of a kind of task whose runs were tested along it; empty for the paper's tasks, whose task 4 shows it."""
+    tested = any(row["grid"] for (of, _), row in ranking.runs.items() if of == task)
+    return ranking.peers.config(task, 1).task.axis or "" if isinstance(task, str) and tested else ""
+
+
+def _axis_chart(ranking: Ranking, task: TaskName, seeds: list[int], name: str, label: str) -> str:
+    """Accuracy along the test axis of a task."""
+    points = sorted({int(point) for (of, _), row in ranking.runs.items() if of == task for point in row["grid"]})
+    lines = {
+        model: [_mean([row["grid"].get(str(point)) for row in rows]) for point in points]
+        for model, rows in _rows(ranking, task, seeds, ranking.nearest)
+    }
+    return line_chart(f"Accuracy by {name}", label, [str(point) for point in points], lines)
 
 
 def _state_sizes(ranking: Ranking) -> dict[str, tuple[float, float]]:
@@ -149,7 +166,7 @@ def _mean_in_bin(rows: list[Any], low: float) -> float | None:
     return sum(accuracy * count for accuracy, count in found) / total if total else None
 
 
-def _rows(ranking: Ranking, task: int, seeds: list[int], models: list[str]) -> list[tuple[str, list[Any]]]:
+def _rows(ranking: Ranking, task: TaskName, seeds: list[int], models: list[str]) -> list[tuple[str, list[Any]]]:
     """Runs of the mixer and of these models on these grammars."""
     mine: list[Any] = [ranking.runs[task, seed] for seed in seeds]
     theirs = [(model, [row for seed in seeds for row in ranking.peers.runs_of(task, model, seed)]) for model in models]
@@ -201,7 +218,7 @@ def _ranks(ranking: Ranking) -> Table:
 
 def _accuracies(ranking: Ranking) -> Table:
     """Accuracies of the mixer and of every model it was compared with, best first."""
-    found: dict[str, dict[int, float]] = {ranking.label: {each.task: each.accuracy for each in ranking.standings}}
+    found: dict[str, dict[TaskName, float]] = {ranking.label: {each.task: each.accuracy for each in ranking.standings}}
     for each in ranking.standings:
         for other in each.against:
             found.setdefault(other.model, {})[each.task] = other.accuracy
@@ -247,8 +264,23 @@ def _state_section(ranking: Ranking) -> list[tuple[str, Any]]:
     return [("figure", "state"), ("text", f"Mean accuracy over tasks {', '.join(str(each.task) for each in ranking.standings)}.{note}")]
 
 
+def _cost(ranking: Ranking) -> list[tuple[str, Any]]:
+    """Training speed beside that of the peers."""
+    mine = ranking.facts["tokens_per_second"]
+    speeds = {ranking.label: mine, **ranking.facts["peer_speeds"]}
+    order = sorted(speeds, key=lambda name: -speeds[name])
+    rows = [[name, f"{speeds[name]:,}", f"{speeds[name] / mine:.2f}"] for name in order]
+    text = (
+        f"Training on this machine: task {ranking.peers.tasks[0]}, the same batch and threads. {ranking.label}: mean over a few updates in torch. "
+        "The others: the fastest of a few updates in the program, with kernels of its own."
+    )
+    return [("table", (["model", "tokens/s", f"of {ranking.label}"], rows)), ("text", text)]
+
+
 def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
-    questions = " ".join(f"Task {each.task}: {QUESTIONS[each.task]}" for each in ranking.standings)
+    tasks = [each.task for each in ranking.standings]
+    questions = "".join(f"Task {task}: {QUESTIONS[task]} " for task in tasks if task in QUESTIONS)
+    longer = "Task 4 is the mean over the gaps longer than in training; its n-gram and ceiling are those of task 2. " if 4 in tasks else ""
     facts = ranking.facts
     ids = ", ".join(sorted({run["run_id"] for run in ranking.peers.runs if (run["task"], run["grammar_seed"]) in ranking.runs}))
     own = [each for each in ranking.standings if each.task != 4]
@@ -256,11 +288,13 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
     certain = [each for each in own if len(_entropy_bins(ranking, each)) < 2]
     certainty = [("figure", f"certainty-{each.task}") for each in own if each not in certain]
     certainty += [("text", f"Task {each.task} has no chart by certainty: {_FEW_UNCERTAIN}.") for each in certain]
-    gaps = [("figure", "gaps")] if any(each.task == 4 for each in ranking.standings) else []
+    gaps = [("figure", "gaps")] if 4 in tasks else []
+    gaps += [("figure", f"axis-{task}") for task in tasks if task != 4 and _axis(ranking, task)]
     identity = facts["identity"]
+    only = f", task={json.dumps(identity['task'])}" if identity.get("task") else ""
     call = (
         f'sb.rank({ranking.name}, budget={identity["budget"]:g}, peers={json.dumps(ranking.peers.source)}, device="{identity["device"]}", '
-        f'residual="{identity["residual"]}")  # with {ranking.name} imported, and out= another folder'
+        f'residual="{identity["residual"]}"{only})  # with {ranking.name} imported, and out= another folder'
     )
     return [
         (
@@ -269,8 +303,8 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
                 ("table", _ranks(ranking)),
                 (
                     "text",
-                    f"{questions} Share is (accuracy − n-gram) / (ceiling − n-gram). Task 4 is the mean over the gaps longer than in training; "
-                    "its n-gram and ceiling are those of task 2. Possible ranks are those that the 95 % intervals of the differences leave open.",
+                    f"{questions}Share is (accuracy − n-gram) / (ceiling − n-gram). {longer}Possible ranks are those that the 95 % intervals of "
+                    "the differences leave open.",
                 ),
             ],
         ),
@@ -283,6 +317,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
             ],
         ),
         ("State size", _state_section(ranking)),
+        *([("Cost", _cost(ranking))] if facts.get("peer_speeds") else []),
         ("Where it fails", [*gaps, *positions, *certainty]),
         ("How it was compared", [("text", note) for note in ranking.notes]),
         (

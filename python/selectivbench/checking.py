@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from ._checks import shown, whole
-from ._mixer import Failed, Make, Skipped, Subject, own_state
+from ._mixer import Failed, Make, Skipped, Subject, own_state, said
 from ._mixer_checks import CHECKS, NEEDED
 
 
@@ -91,6 +91,8 @@ def check(
                 found = Check(name, "skipped", str(reason))
             except Failed as reason:
                 found = Check(name, "failed", str(reason))
+            except (Exception, SystemExit) as error:  # of the mixer, at a call that no check expects to fail
+                found = Check(name, "failed", said(error))
         checks.append(found)
         if found.status == "failed" and name in NEEDED:
             break

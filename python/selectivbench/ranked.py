@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .peers import CHOICE_SEED, Peers
+from .peers import CHOICE_SEED, Peers, TaskName
 from .results import EXTERNAL, Measurement
 from .standing import Standing, nearest, standings
 
@@ -21,7 +21,7 @@ class Ranking:
     name: str
     peers: Peers = field(repr=False)
     standings: list[Standing]
-    runs: dict[tuple[int, int], dict[str, Any]] = field(repr=False)
+    runs: dict[tuple[TaskName, int], dict[str, Any]] = field(repr=False)
     facts: dict[str, Any] = field(repr=False)
     notes: list[str] = field(default_factory=list)
     folder: str = ""
@@ -43,7 +43,7 @@ class Ranking:
 
 
 def make_ranking(
-    name: str, peers: Peers, facts: dict[str, Any], runs: dict[tuple[int, int], dict[str, Any]], folder: str = ""
+    name: str, peers: Peers, facts: dict[str, Any], runs: dict[tuple[TaskName, int], dict[str, Any]], folder: str = ""
 ) -> Ranking:
     """The ranking of these rows, by task and grammar."""
     found = standings(peers, runs)
@@ -56,7 +56,7 @@ def row_of(rate: float, test: Measurement, valid: Measurement, grid: Sequence[Me
         "lr": rate,
         "accuracy": test.accuracy,
         "valid": valid.accuracy,
-        "grid": {str(point.gap): point.accuracy for point in grid},
+        "grid": {str(point.point): point.accuracy for point in grid},
         "by_position": test.by_position,
         "by_entropy": [[bin.low, bin.accuracy, bin.count] for bin in test.by_entropy],
         "test": test.to_dict(),
@@ -79,19 +79,20 @@ def _notes(name: str, peers: Peers, facts: Mapping[str, Any], found: list[Standi
     theirs = sorted({(run["device"], run["precision"]) for run in peers.runs})
     out = [f"Task {task}, grammar {seed}: {why}; in no mean." for task, seed, why in facts["diverged"]]
     out.append(
-        f"Peers were trained by the program on {' and '.join(f'{device} in {precision}' for device, precision in theirs)}; "
+        f"Protocol: {peers.protocol}. Peers were trained by the program on {' and '.join(f'{device} in {precision}' for device, precision in theirs)}; "
         f"{name} by torch {facts['torch']} on {facts['identity']['device']} in {facts['precision']}, with initial weights of its own."
     )
     out.append(
         f"Learning rate {rates_text(sorted({run['lr'] for run in peers.runs}))} of the peers is the scale's; {name}'s was chosen from "
         f"{rates_text(peers.rates)} on valid on grammar {CHOICE_SEED}."
     )
-    out.append("Speed of the peers is left out: it was not measured on this machine (`selectivbench bench train` does so).")
+    if not facts.get("peer_speeds"):
+        out.append("Speed of the peers is left out: measuring it needs a CPU, and the whole program `selectivbench` on the PATH.")
     if any(len(each.seeds) < 2 for each in found):
         out.append("With one common grammar there is no interval: such a rank decides nothing.")
     if facts["identity"]["skip"]:
         out.append(f"Checks left out: {', '.join(facts['identity']['skip'])}.")
-    missing = sorted(set(peers.settings) - set(facts["tasks"]))
+    missing = [task for task in peers.tasks if task not in facts["tasks"]]
     if missing:
         out.append(f"Tasks that did not fit the budget: {', '.join(map(str, missing))}.")
     return out

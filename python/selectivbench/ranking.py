@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,13 +17,14 @@ import torch
 from . import _native
 from ._checks import path, shown, text
 from ._mixer import Make, name_of, said, state_size
+from ._peer_speeds import peer_speeds
 from ._rank_plan import Job, cost_of, make_plan, plan_text
 from ._rank_progress import RankProgress
 from .checking import CheckReport, check
 from .config import Config
 from .evaluation import Evaluation, record
 from .network import RESIDUALS, Network, nearest_width, parameters
-from .peers import CHOICE_SEED, LEAST_GRAMMARS, Peers, load_peers
+from .peers import CHOICE_SEED, LEAST_GRAMMARS, Peers, TaskName, load_peers
 from .ranked import Ranking, digest_of, make_ranking, row_of, write
 from .results import Measurement
 from .training import precision_of, train
@@ -52,6 +54,7 @@ def rank(
     *,
     out: str | os.PathLike[str] = "runs/rank",
     name: str | None = None,
+    task: TaskName | None = None,
     peers: str | os.PathLike[str] | None = None,
     device: torch.device | str = "cpu",
     residual: str = "post",
@@ -63,13 +66,14 @@ def rank(
     :func:`check` runs first: a failed check is a ``ValueError``, and nothing is written. The network around the mixer, samples and
     training are those of the program's models. The width is chosen so that the network has about as many parameters as theirs; the
     learning rate is chosen on valid on grammar 11, which is not reported. The budget decides which tasks and grammars fit, estimated by a few updates; the plan
-    is shown before the first update. A budget too small for two grammars of task 1 is a ``ValueError`` with the time it would take.
+    is shown before the first update. A budget too small for two grammars of the first task is a ``ValueError`` with the time it would take.
 
     ``out``: folder of the plan, runs and card. The same call resumes there after an interruption, with the same bytes on a CPU.
+    ``task``: one task, by its number or the name of its kind, that ``peers`` has results of; by default all of the paper's tasks.
     ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote; by default ``small`` on a GPU and
     ``quick`` elsewhere. ``residual``: post or pre. ``skip``: checks to leave out, which the card names. ``progress``: plan and progress on standard error.
     """
-    limit = seconds_of(budget)
+    began, limit = time.monotonic(), seconds_of(budget)
     folder = pathlib.Path(path("rank", out))
     if residual not in RESIDUALS:
         raise ValueError(f"[rank] residual, expected {' or '.join(RESIDUALS)}, got {shown(residual)}")
@@ -77,16 +81,17 @@ def rank(
         raise ValueError(f"[rank] mixer, expected a class or function that is called with a width and returns a module, got {shown(mixer)}")
     title = text("rank", "name", name_of(mixer) if name is None else name, 80)
     place = torch.device(device)
-    others = load_peers(("small" if place.type == "cuda" else "quick") if peers is None else peers)
-    if len(others.seeds(1)) < LEAST_GRAMMARS:
-        raise ValueError(f"[rank] peers, expected task 1 on at least {LEAST_GRAMMARS} grammars, got {others.seeds(1)}")
-    precision = precision_of(others.config(1, CHOICE_SEED), place)
+    others = load_peers(("small" if place.type == "cuda" else "quick") if peers is None else peers).of(task)
+    first = others.tasks[0]
+    if len(others.seeds(first)) < LEAST_GRAMMARS:
+        raise ValueError(f"[rank] peers, expected task {first} on at least {LEAST_GRAMMARS} grammars, got {others.seeds(first)}")
+    precision = precision_of(others.config(first, CHOICE_SEED), place)
     if progress:
         print(f"{title}: choosing a width, checking", file=sys.stderr, flush=True)
-    ranker = _Ranker(mixer, title, others, place, precision, residual, folder)
+    ranker = _Ranker(mixer, title, others, task, place, precision, residual, folder)
     report = ranker.check(skip)
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
-        plan = ranker.plan(limit, report, list(skip))
+        plan = ranker.plan(limit, began, report, list(skip))
         if progress:
             print(plan_text(plan, title, others), file=sys.stderr, flush=True)
         ranking = ranker.run(plan, RankProgress(plan["jobs"], sys.stderr) if progress else None)
@@ -97,11 +102,19 @@ class _Ranker:
     """The mixer, its network, and the folder of its runs."""
 
     def __init__(
-        self, mixer: Make, name: str, peers: Peers, device: torch.device, precision: str, residual: str, folder: pathlib.Path
+        self,
+        mixer: Make,
+        name: str,
+        peers: Peers,
+        only: TaskName | None,
+        device: torch.device,
+        precision: str,
+        residual: str,
+        folder: pathlib.Path,
     ) -> None:
-        self.mixer, self.name, self.peers, self.residual, self.folder = mixer, name, peers, residual, folder
+        self.mixer, self.name, self.peers, self.only, self.residual, self.folder = mixer, name, peers, only, residual, folder
         self.device, self.precision = device, precision
-        self.task = peers.config(1, CHOICE_SEED).task
+        self.task = peers.config(peers.tasks[0], CHOICE_SEED).task
         self.width = nearest_width(
             mixer, peers.target, peers.layers, self.task.channels, self.task.answers, residual, peers.step
         )
@@ -124,17 +137,25 @@ class _Ranker:
         own: dict[str, Any] = {"train__lr": rate, "run__checkpoint_every": _SAVE_EVERY, "eval__batch": _EVAL_BATCH}
         if job["rate"] is not None:
             valid = 5 * self.peers.settings[job["task"]]["eval.valid_samples"]
-            own.update(eval__valid_samples=valid, eval__test_samples=1, eval__ceiling_samples=0, eval__gaps=[])
+            own.update(eval__valid_samples=valid, eval__test_samples=1, eval__ceiling_samples=0)
+            axis = self.task._native.axis
+            if axis:
+                own[f"eval__{axis[1]}"] = []
         return self.peers.config(job["task"], job["seed"], **own)
 
-    def plan(self, limit: float, report: CheckReport, skip: list[str]) -> dict[str, Any]:
+    def plan(self, limit: float, began: float, report: CheckReport, skip: list[str]) -> dict[str, Any]:
         """The plan of this folder, or a new one, measured and saved. The identity says for which mixer and question it is."""
-        network = self.network(1)
+        try:
+            network = self.network(1)
+            digest = self._digest(network)
+        except (Exception, SystemExit) as error:
+            raise self._failure(error) from error
         identity = {
             "format": _FORMAT,
             "version": _native.version,
             "name": self.name,
-            "mixer": self._digest(network),
+            "task": None if self.only is None else str(self.only),
+            "mixer": digest,
             "peers": digest_of(self.peers),
             "budget": limit,
             "residual": self.residual,
@@ -154,14 +175,16 @@ class _Ranker:
             }
         except (Exception, SystemExit) as error:
             raise self._failure(error) from error
-        jobs = make_plan(self.peers, costs, limit)
+        speeds = peer_speeds(self.peers, torch.get_num_threads()) if self.device.type == "cpu" else {}
+        jobs = make_plan(self.peers, costs, limit, time.monotonic() - began)
         plan = {
             "identity": identity,
             "width": self.width,
             "parameters": parameters(network),
             "state_size": state_size(network.layers[0], self.width),
             "precision": self.precision,
-            "tokens_per_second": round(costs[1].tokens_per_second),
+            "tokens_per_second": round(costs[self.peers.tasks[0]].tokens_per_second),
+            "peer_speeds": speeds,
             "threads": torch.get_num_threads(),
             "torch": str(torch.__version__),
             "checks": [[each.name, each.status] for each in report.checks],
@@ -204,7 +227,7 @@ class _Ranker:
             raise RuntimeError(f"[rank] training diverged on every grammar at rate {rate:g}; nothing was ranked")
         facts = {key: value for key, value in plan.items() if key != "jobs"}
         facts.update(rate=rate, valid=list(valid.items()), layers=self.peers.layers, machine=os.uname().machine, scale=self.peers.scale)
-        facts.update(tasks=sorted({job["task"] for job in plan["jobs"]}), diverged=diverged)
+        facts.update(tasks=sorted({job["task"] for job in plan["jobs"]}, key=str), diverged=diverged)
         ranking = make_ranking(self.name, self.peers, facts, runs, str(self.folder))
         self._write_card(ranking)
         write(self.folder / "ranking.json", json.dumps({"name": self.name, "facts": facts}, indent=1) + "\n")

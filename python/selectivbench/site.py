@@ -36,7 +36,8 @@ class Row:
     @property
     def task(self) -> str:
         """As tables name it."""
-        return str(self.cell["task"]) if self.cell["gap"] is None else f"{self.cell['task']}, gap {self.cell['gap']}"
+        at = "" if self.cell["gap"] is None else f", {self.cell.get('axis') or 'gap'} {self.cell['gap']}"
+        return f"{self.cell['task']}{at}"
 
     @property
     def anchor(self) -> str:
@@ -80,7 +81,7 @@ def _empty(target: pathlib.Path) -> None:
 
 
 def _rows(archives: Sequence[pathlib.Path], folder: str) -> list[Row]:
-    """The cells of these archives' table. Runs on the grammar on which settings are chosen are not ranked."""
+    """The cells of these archives' table. Left out: runs on the grammar on which settings are chosen, and squared errors."""
     found = load_runs(*archives)
     if found.notes:
         raise ValueError(f"[site] {found.notes[0]}")
@@ -88,7 +89,8 @@ def _rows(archives: Sequence[pathlib.Path], folder: str) -> list[Row]:
     out = []
     for cell in json.loads(table(archives, "json"))["cells"]:
         runs = [by_id[each] for each in cell["run_ids"]]
-        if cell["mean"] is None or not runs or any(run.grammar_seed == CHOICE_SEED for run in runs):
+        squared = cell.get("metric") == "squared error"
+        if cell["mean"] is None or not runs or squared or any(run.grammar_seed == CHOICE_SEED for run in runs):
             continue
         scale, protocol = _native.scale_and_protocol(runs[0].config)
         out.append(Row(cell, runs, scale, protocol or "corrected", folder))  # a submission's protocol was checked
@@ -104,7 +106,7 @@ def _filled(rows: list[Row]) -> list[Row]:
 
     def place(row: Row) -> tuple[Any, ...]:
         scale = _SCALES.index(row.scale) if row.scale in _SCALES else len(_SCALES)
-        return row.cell["task"], row.cell["gap"] or 0, scale, -row.cell["mean"], row.cell["model"]
+        return str(row.cell["task"]), row.cell["gap"] or 0, scale, -row.cell["mean"], row.cell["model"]
 
     return sorted(rows, key=place)
 
@@ -183,7 +185,7 @@ def _runs_page(rows: list[Row]) -> str:
         what = f"{row.cell['model']}, task {row.cell['task']}, {row.scale or 'other scale'}, {row.protocol}"
         gaps = [point.point for point in row.runs[0].grid]
         head = ["run", "grammar", "training seed", "learning rate", "width", "test accuracy", "s.e.", "loss"]
-        head += [f"gap {gap}" for gap in gaps] + ["device", "precision", "version", "archive"]
+        head += [f"{row.runs[0].grid[0].axis or 'gap'} {gap}" for gap in gaps] + ["device", "precision", "version", "archive"]
         body.append(f'<h2 id="{row.anchor}">{escape(what)}</h2><div class="wide"><table><tr>')
         body += [f"<th>{escape(name)}</th>" for name in head]
         body.append("</tr>")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .peers import Peers
+from .peers import Peers, TaskName
 
-QUESTIONS = {
+QUESTIONS: dict[TaskName, str] = {
     1: "Does it use context to tell states apart?",
     2: "Does it ignore noise?",
     3: "Does it recognise wrong symbols by their context?",
@@ -39,7 +39,7 @@ class Standing:
     ``share``: (accuracy − n-gram) / (ceiling − n-gram), None without an n-gram. It is negative below the n-gram.
     """
 
-    task: int
+    task: TaskName
     seeds: list[int]
     accuracy: float
     low: float | None
@@ -71,7 +71,7 @@ def interval(values: list[float]) -> tuple[float, float] | None:
     return mean - half, mean + half
 
 
-def figure(row: Mapping[str, Any], task: int) -> float | None:
+def figure(row: Mapping[str, Any], task: TaskName) -> float | None:
     """Accuracy of a run on a task. Task 4: mean over all gap lengths but the shortest, the longest one in training."""
     if task != 4:
         return float(row["accuracy"])
@@ -80,10 +80,10 @@ def figure(row: Mapping[str, Any], task: int) -> float | None:
     return sum(longer) / len(longer) if longer else None
 
 
-def standings(peers: Peers, runs: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[Standing]:
-    """The model's standing on every task with runs; ``runs``: rows by task and grammar."""
+def standings(peers: Peers, runs: Mapping[tuple[TaskName, int], Mapping[str, Any]]) -> list[Standing]:
+    """The model's standing on every task with runs; ``runs``: rows by task and grammar. Runs of task 2 also give task 4."""
     out = []
-    for task in (1, 2, 3, 4):
+    for task in sorted({task for task, _ in runs} | {4}, key=str):
         trained = 2 if task == 4 else task
         mine = {seed: figure(row, task) for (of, seed), row in runs.items() if of == trained}
         own = {seed: value for seed, value in mine.items() if value is not None}
@@ -98,14 +98,14 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def _of_peer(peers: Peers, task: int, trained: int, model: str, seed: int) -> float | None:
+def _of_peer(peers: Peers, task: TaskName, trained: TaskName, model: str, seed: int) -> float | None:
     """Mean over the peer's training seeds on one grammar."""
     found = [figure(row, task) for row in peers.runs_of(trained, model, seed)]
     values = [value for value in found if value is not None]
     return _mean(values) if values else None
 
 
-def _standing(peers: Peers, task: int, trained: int, mine: dict[int, float]) -> Standing | None:
+def _standing(peers: Peers, task: TaskName, trained: TaskName, mine: dict[int, float]) -> Standing | None:
     models = peers.models(trained)
     theirs = {model: {seed: _of_peer(peers, task, trained, model, seed) for seed in mine} for model in models}
     models = [model for model in models if any(value is not None for value in theirs[model].values())]

@@ -64,17 +64,17 @@ TensorBatch first_batch(const RunData& data, int count) {
   return to_tensors(std::move(frames), *data.task, at::kFloat);
 }
 
-TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model, double gemm) {
-  const RunConfig config = config_of(request, model, request.elements);
+// `longer`: the same run with sequences twice as long.
+TrainBenchRow measure(const TrainBenchRequest& request, const RunConfig& config, const RunConfig& longer, double gemm) {
   const RunData data = make_data(config);
   Trainer trainer(config, data);
   TrainBenchRow row;
-  row.model = model;
+  row.model = config.model.name;
   row.params = trainer.network().parameters().count();
   TensorBatch batch;
   double data_seconds = 1e9;
   for (int i = 0; i < 3; ++i) {
-    data_seconds = std::min(data_seconds, seconds_of([&] { batch = first_batch(data, request.batch); }));
+    data_seconds = std::min(data_seconds, seconds_of([&] { batch = first_batch(data, config.train.batch); }));
   }
   row.frames = batch.input.size(0) * batch.input.size(1);
   row.flops = cost(trainer.network().config(), batch.input.size(1)).training_flops() * static_cast<double>(row.frames);
@@ -121,9 +121,8 @@ TrainBenchRow measure(const TrainBenchRequest& request, const std::string& model
   row.optimiser_share = optimiser / sum;
 
   row.peak_bytes = peak_of_step(trainer, batch);
-  const RunConfig longer = config_of(request, model, 2 * request.elements);
   const RunData twice = make_data(longer);
-  row.peak_bytes_twice = peak_of_step(trainer, first_batch(twice, request.batch));
+  row.peak_bytes_twice = peak_of_step(trainer, first_batch(twice, config.train.batch));
   return row;
 }
 
@@ -134,7 +133,14 @@ TrainBench bench_train(const TrainBenchRequest& request) {
   out.gemm_flops = measure_gemm_rate({});
   for (const auto& model : request.models) {
     if (request.progress) request.progress(model);
-    out.rows.push_back(measure(request, model, out.gemm_flops));
+    out.rows.push_back(measure(request, config_of(request, model, request.elements),
+                               config_of(request, model, 2 * request.elements), out.gemm_flops));
+  }
+  for (const RunConfig& config : request.configs) {
+    if (request.progress) request.progress(config.model.name);
+    RunConfig longer = config;
+    longer.task.length *= 2;
+    out.rows.push_back(measure(request, config, longer, out.gemm_flops));
   }
   return out;
 }

@@ -34,6 +34,26 @@ export async function eventually(page, ask, accepted) {
   }
 }
 
+// The faults of a page that its users cannot overlook, by axe.
+export async function violations(page, axe) {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => window.axe.run(document, {resultTypes: ['violations']}));
+  return found.violations
+    .filter(one => ['serious', 'critical'].includes(one.impact))
+    .map(
+      one =>
+        one.id +
+        ': ' +
+        one.help +
+        '\n  ' +
+        one.nodes
+          .slice(0, 3)
+          .map(node => node.html.slice(0, 160) + ' ' + (node.failureSummary || '').replace(/\s+/g, ' ').slice(0, 200))
+          .join('\n  '),
+    );
+}
+
+// plain: the page is no report, which says when it is built.
 export async function with_page(chromium, file, options, action) {
   const profile = mkdtempSync(join(tmpdir(), 'selectivbench-browser-'));
   const context = await chromium.launchPersistentContext(profile, {
@@ -69,7 +89,7 @@ export async function with_page(chromium, file, options, action) {
       if (!/^(file|data|blob):/.test(request.url())) faults.push('request: ' + request.url());
     });
     await page.goto(pathToFileURL(resolve(file)).href + (options.hash || ''));
-    await page.waitForFunction(() => performance.getEntriesByName('built').length > 0);
+    if (!options.plain) await page.waitForFunction(() => performance.getEntriesByName('built').length > 0);
     const result = await action(page, faults, context);
     if (faults.length)
       throw new Error('the page reports ' + faults.length + ' faults:\n' + faults.slice(0, 10).join('\n'));

@@ -6,7 +6,7 @@ import {mkdtempSync, rmSync, statSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {claims_of} from './claims.mjs';
-import {eventually, load_tools, with_page} from './browser.mjs';
+import {eventually, load_tools, violations, with_page} from './browser.mjs';
 import {
   data_of,
   hostile,
@@ -27,24 +27,6 @@ const report = process.argv[2];
 const data = data_of(report);
 const scratch = mkdtempSync(join(tmpdir(), 'selectivbench-pages-'));
 const claims = claims_of(data, argument);
-
-const violations = async page => {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(() => window.axe.run(document, {resultTypes: ['violations']}));
-  return found.violations
-    .filter(one => ['serious', 'critical'].includes(one.impact))
-    .map(
-      one =>
-        one.id +
-        ': ' +
-        one.help +
-        '\n  ' +
-        one.nodes
-          .slice(0, 3)
-          .map(node => node.html.slice(0, 160) + ' ' + (node.failureSummary || '').replace(/\s+/g, ' ').slice(0, 200))
-          .join('\n  '),
-    );
-};
 
 const outcomes = {passed: 0, failed: 0};
 async function check(title, action) {
@@ -73,7 +55,7 @@ for (const scheme of ['light', 'dark']) {
   await check('axe finds nothing serious, ' + scheme, () =>
     with_page(chromium, report, {context: {colorScheme: scheme, bypassCSP: true}}, async page => {
       if (data.meta.charts) await page.evaluate(() => window.SB.draw_all());
-      assert.deepEqual(await violations(page), []);
+      assert.deepEqual(await violations(page, axe), []);
     }),
   );
 }

@@ -1,8 +1,11 @@
 """Mixers that the tests of sb.check and sb.rank use: two sound ones, and one for each way to cheat."""
 import math
 import os
+import random
 import signal
+import sys
 
+import numpy as np
 import torch
 
 
@@ -173,6 +176,30 @@ class Prints(Base):
         return self.out(x)
 
 
+class PrintsInEvaluation(Base):
+    def forward(self, x):
+        if not self.training:
+            print("hello from evaluation", file=sys.stderr)
+        return self.out(x)
+
+
+class Exits(Base):
+    def forward(self, x):
+        sys.exit("enough")
+
+
+class ExitsWhenBuilt(torch.nn.Module):
+    def __init__(self, width):
+        raise SystemExit(3)
+
+
+class NoBackwardInDouble(Base):
+    """Its backward fails only in float64, at a check that does not expect that."""
+
+    def forward(self, x):
+        return Breaks.apply(self.out(x)) if x.dtype == torch.float64 else self.out(x)
+
+
 class ChangesType(Base):
     def forward(self, x):
         torch.set_default_dtype(torch.float64)
@@ -182,6 +209,37 @@ class ChangesType(Base):
 class ChangesThreads(Base):
     def forward(self, x):
         torch.set_num_threads(torch.get_num_threads() + 1)
+        return self.out(x)
+
+
+class ChangesGradMode(Base):
+    def forward(self, x):
+        out = self.out(x)
+        torch.set_grad_enabled(False)
+        return out
+
+
+class ChangesDirectory(Base):
+    def forward(self, x):
+        os.chdir("/")
+        return self.out(x)
+
+
+class UsesPythonsRandom(Base):
+    def forward(self, x):
+        random.random()
+        return self.out(x)
+
+
+class SeedsNumpy(Base):
+    def forward(self, x):
+        np.random.seed(3)
+        return self.out(x)
+
+
+class ChangesProducts(Base):
+    def forward(self, x):
+        torch.set_float32_matmul_precision("medium")
         return self.out(x)
 
 
@@ -213,6 +271,11 @@ class WrongStep(MinGru):
     def step(self, x, state):
         out, h = super().step(x, state)
         return out, 0.5 * h
+
+
+class BrokenStep(MinGru):
+    def step(self, x, state):
+        raise KeyError("no step today")
 
 
 class Killed(MinGru):

@@ -1,6 +1,12 @@
 """sb.check: sound mixers pass, and each way to cheat gets its message."""
 import functools
+import io
+import os
+import random
 import unittest
+from contextlib import redirect_stderr, redirect_stdout
+
+import numpy as np
 
 import selectivbench as sb
 from common import has, needs_torch
@@ -14,6 +20,8 @@ if has("torch"):
 CHEATS = [
     ("gives_no_module", "build", "expected a torch.nn.Module, got int"),
     ("Huge", "build", "has more than 100,000,000 parameters"),
+    ("ExitsWhenBuilt", "build", r"mixer\(16\) failed: SystemExit: 3"),
+    ("Exits", "output", "failed: SystemExit: enough"),
     ("WrongShape", "output", r"expected shape \[3, 131, 16\], got \[3, 130, 16\]"),
     ("Tuple", "output", "got tuple; return the outputs alone"),
     ("NotANumber", "output", "output is nan at sample 0, frame 5, channel 0"),
@@ -23,7 +31,13 @@ CHEATS = [
     ("Prints", "global state", "prints 'hello from forward'"),
     ("ChangesType", "global state", "changes torch's default dtype from torch.float32 to torch.float64"),
     ("ChangesThreads", "global state", "changes torch's number of threads"),
+    ("ChangesGradMode", "backward", "forward changes torch's grad mode"),
+    ("ChangesDirectory", "global state", "changes the working directory from .* to /; it belongs to the caller"),
+    ("ChangesProducts", "global state", "changes torch's precision of float32 products from highest to medium"),
+    ("UsesPythonsRandom", "global state", "changes Python's random state"),
+    ("SeedsNumpy", "global state", "changes numpy's random state"),
     ("Seeds", "global state", "sets torch's random seed"),
+    ("PrintsInEvaluation", "global state", "prints 'hello from evaluation'"),
     ("Random", "repeatable", r"values differ, by up to 0\.\d+ at sample \d, frame \d+, channel \d+"),
     ("Remembers", "repeatable", "must not keep a state between calls"),
     ("LooksAhead", "causal", "the output at frame 0 changes by [0-9.]+ when only frames from 1 on change"),
@@ -31,6 +45,7 @@ CHEATS = [
     ("Sequence", "padding", "29 frames of zeros after the sequence change outputs: differs by"),
     ("WrongStep", "step", r"step by step and the whole sequence: differs by [0-9.e-]+ at sample \d, frame"),
     ("WrongGradient", "gradients", "gradient of the input: backward gives"),
+    ("NoBackwardInDouble", "gradients", "RuntimeError: no backward today"),
     ("Overflows", "extreme", "output for a spike of 1e4 is nan at sample 0, frame 65"),
     ("ZeroNorm", "extreme", "output for zeros is nan"),
 ]
@@ -53,11 +68,17 @@ class CheckTest(unittest.TestCase):
                 self.assertRegex(report.failures[0].detail, said)
 
     def test_the_caller_keeps_its_state(self):
-        before = torch.get_default_dtype(), torch.get_num_threads(), torch.get_rng_state()
-        for name in ("ChangesType", "ChangesThreads", "Seeds", "Prints"):
-            sb.check(getattr(mixers, name), width=16)
-        self.assertEqual(before[:2], (torch.get_default_dtype(), torch.get_num_threads()))
-        self.assertTrue(torch.equal(before[2], torch.get_rng_state()))
+        def state():
+            kept = [torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), torch.get_float32_matmul_precision()]
+            return [*kept, os.getcwd(), random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()]
+
+        before = state()
+        for name in ("ChangesType", "ChangesGradMode", "ChangesThreads", "ChangesProducts", "ChangesDirectory", "UsesPythonsRandom",
+                     "SeedsNumpy", "Seeds", "Prints", "PrintsInEvaluation"):  # fmt: skip
+            with self.subTest(name), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as said:
+                sb.check(getattr(mixers, name), width=16)
+                self.assertEqual(state(), before)
+                self.assertEqual(out.getvalue() + said.getvalue(), "")
 
     def test_raises_only_if_asked(self):
         with self.assertRaisesRegex(ValueError, r"\[check\.causal\] LooksAhead: not causal"):

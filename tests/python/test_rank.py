@@ -8,16 +8,18 @@ import subprocess
 import sys
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
 
 import selectivbench as sb
-from common import PROGRAM, SOURCE, TemporaryFolder, has, needs_torch
+from common import PROGRAM, SOURCE, TemporaryFolder, has, needs_program, needs_torch, program, trains
 
 if has("torch"):
     import mixers
     from selectivbench import ranking
 
+from selectivbench._peer_speeds import _config, peer_speeds
 from selectivbench._svg import has_png
 from selectivbench.card import as_markdown, figures
 from selectivbench.peers import CHOICE_SEED, freeze, load_peers
@@ -39,7 +41,7 @@ def tiny_settings(task):
 def made_up(model, task, seed, accuracy):
     return {
         "model": model, "task": task, "grammar_seed": seed, "train_seed": seed, "run_id": f"{model}-{task}-{seed}", "version": "0",
-        "device": "cpu", "precision": "fp32", "residual": "post", "lr": 0.01, "width": 8, "params": 1500, "state_size": 8,
+        "device": "cpu", "precision": "fp32", "residual": "post", "switches": {}, "lr": 0.01, "width": 8, "params": 1500, "state_size": 8,
         "accuracy": accuracy, "stderr": 0.01, "ceiling": 1.0, "n_gram": 0.8, "n": 2,
         "grid": {"3": accuracy, "6": accuracy - 0.01} if task == 2 else {}, "by_position": [accuracy] * 8,
         "by_entropy": [[0.0, accuracy, 40], [0.5, accuracy / 2, 8]],
@@ -54,9 +56,48 @@ def tiny_peers(models=("always", "never")):
         for seed in (1, 2)
     ]
     return {
-        "format": 1, "scale": "tiny", "version": "0", "layers": 1, "target": 1500, "step": 1, "rates": [0.01, 0.02],
+        "format": 2, "scale": "tiny", "version": "0", "protocol": "corrected", "layers": 1, "target": 1500, "step": 1, "rates": [0.01, 0.02],
         "settings": {str(task): tiny_settings(task) for task in TASKS}, "runs": runs,
     }  # fmt: skip
+
+
+def peers_of_a_kind():
+    """tiny_peers with results of a task of another kind beside them."""
+    out = tiny_peers()
+    common = {key: value for key, value in tiny_settings(1).items() if key.startswith(("train.", "eval."))}
+    kind = {"task.kind": "dyck", "task.types": 2, "task.share": 1, "task.depth": 2, "task.length": 8, "task.test_length": 12}
+    out["settings"]["dyck"] = {**common, **kind, "eval.depths": [2, 4], "eval.grid_samples": 4}
+    for model, accuracy in (("always", 1.0), ("never", 0.0)):
+        out["runs"] += [{**made_up(model, "dyck", seed, accuracy), "n_gram": None, "grid": {"2": accuracy, "4": accuracy}} for seed in (1, 2)]
+    return out
+
+
+# Mixers that are refused before anything is written, and what is said.
+CHEATS = {
+    "LooksAhead": r"\[check\.causal\] LooksAhead: not causal",
+    "LooksAheadInTraining": r"\[check\.causal\] LooksAheadInTraining: not causal in train mode",
+    "NotANumber": r"\[check\.output\] NotANumber: output is nan at sample 0, frame 5",
+    "Overflows": r"\[check\.extreme\] Overflows: output for a spike of 1e4 is nan",
+    "Random": r"\[check\.repeatable\] Random: other outputs for the same input",
+    "Remembers": r"\[check\.repeatable\] Remembers: other outputs for the same input",
+    "WrongShape": r"\[check\.output\] WrongShape: forward, expected shape",
+    "Tuple": r"\[check\.output\] Tuple: forward, expected a tensor of shape .*, got tuple",
+    "Huge": r"\[rank\] no width gives a network of about 1,500 parameters \(has more than 3,000 parameters at width 1\)",
+    "NoBackward": r"\[check\.backward\] NoBackward: backward failed: RuntimeError: no backward today",
+    "NoBackwardInDouble": r"\[check\.gradients\] NoBackwardInDouble: RuntimeError: no backward today",
+    "Exits": r"\[check\.output\] Exits: forward of .* failed: SystemExit: enough",
+    "ExitsWhenBuilt": r"\[rank\] no width gives a network of about 1,500 parameters \(mixer\(\d+\) failed: SystemExit: 3\)",
+    "Prints": r"\[check\.global state\] Prints: prints 'hello from forward'",
+    "PrintsInEvaluation": r"\[check\.global state\] PrintsInEvaluation: prints 'hello from evaluation'",
+    "ChangesType": r"\[check\.global state\] ChangesType: changes torch's default dtype",
+    "ChangesGradMode": r"\[check\.backward\] ChangesGradMode: forward changes torch's grad mode",
+    "ChangesThreads": r"\[check\.global state\] ChangesThreads: changes torch's number of threads",
+    "ChangesProducts": r"\[check\.global state\] ChangesProducts: changes torch's precision of float32 products",
+    "ChangesDirectory": r"\[check\.global state\] ChangesDirectory: changes the working directory",
+    "UsesPythonsRandom": r"\[check\.global state\] UsesPythonsRandom: changes Python's random state",
+    "SeedsNumpy": r"\[check\.global state\] SeedsNumpy: changes numpy's random state",
+    "Seeds": r"\[check\.global state\] Seeds: sets torch's random seed",
+}
 
 
 def contents(folder):
@@ -103,10 +144,27 @@ class StandingTest(TemporaryFolder):
 
     def test_runs_that_differ_in_a_setting_are_not_frozen_together(self):
         runs = sb.load_runs(SOURCE / "results" / "quick.tar.gz")
-        other = SimpleNamespace(**{**vars(runs[0]), "config": {**runs[0].config, "train.updates": "7"}, "external": False})
+        other = SimpleNamespace(**{**vars(runs[0]), "config": {**runs[0].config, "train.updates": "7"}, "external": False, "kind": "gaps"})
         with mock.patch("selectivbench.peers.load_runs", lambda *roots: [*runs, other]):
             with self.assertRaisesRegex(ValueError, r"\[freeze\] train\.updates differs between runs of task \d: \d+ and 7"):
                 freeze(["x"], SOURCE / "configs" / "scales" / "quick.toml")
+
+    def test_runs_of_kinds_are_frozen_by_name_and_others_refused(self):
+        runs = sb.load_runs(SOURCE / "results" / "quick.tar.gz")
+
+        def frozen(**changed):
+            fields = {**vars(runs[0]), "external": False, "kind": "gaps", **changed}
+            with mock.patch("selectivbench.peers.load_runs", lambda *roots: [*runs, SimpleNamespace(**fields)]):
+                return json.loads(freeze(["x"], SOURCE / "configs" / "scales" / "quick.toml"))
+
+        found = frozen(kind="recall", task=0)
+        self.assertEqual(list(found["settings"]), ["1", "2", "3", "recall"])
+        self.assertEqual([run["run_id"] for run in found["runs"] if run["task"] == "recall"], [runs[0].run_id])
+        self.assertEqual(found["protocol"], "corrected")
+        with self.assertRaisesRegex(ValueError, r"\[freeze\] run \w+: quirks\.delta_bf16, expected false as in the corrected protocol, got true"):
+            frozen(config={**runs[0].config, "quirks.delta_bf16": "true"})
+        with self.assertRaisesRegex(ValueError, r"\[freeze\] run \w+: task tracking is scored by squared error; ranks need accuracies"):
+            frozen(kind="tracking", test=SimpleNamespace(mse=0.1))
 
     def test_a_file_that_is_none_is_an_error(self):
         (self.folder / "bad.json").write_text("{}")
@@ -211,24 +269,53 @@ class RankTest(TemporaryFolder):
         self.assertEqual(planned[12], first + ["task3-grammar1", "task3-grammar2"])
         self.assertEqual(planned[28], planned[12] + ["task2-grammar1", "task2-grammar2"])
 
-    def test_cheats_leave_nothing(self):
-        for name, said in (
-            ("LooksAhead", r"\[check\.causal\] LooksAhead: not causal"),
-            ("NotANumber", r"\[check\.output\] NotANumber: output is nan at sample 0, frame 5"),
-            ("Random", r"\[check\.repeatable\] Random: other outputs for the same input"),
-            ("WrongShape", r"\[check\.output\] WrongShape: forward, expected shape"),
-            ("Tuple", r"\[check\.output\] Tuple: forward, expected a tensor of shape .*, got tuple"),
-            ("Huge", r"\[rank\] no width gives a network of about 1,500 parameters \(has more than 3,000 parameters at width 1\)"),
-            ("NoBackward", r"\[check\.backward\] NoBackward: backward failed: RuntimeError: no backward today"),
-            ("Prints", r"\[check\.global state\] Prints: prints 'hello from forward'"),
-            ("ChangesType", r"\[check\.global state\] ChangesType: changes torch's default dtype"),
+    def test_a_kind_of_task_is_ranked_by_its_name(self):
+        self.peers.write_text(json.dumps(peers_of_a_kind()))
+        found, said = self.rank(mixers.MinGru, task="dyck")
+        self.assertIn("task dyck: grammars 1, 2, against 2 models", said)
+        (each,) = found.standings
+        self.assertEqual((each.task, each.rank, each.of, each.seeds), ("dyck", 2, 3, [1, 2]))
+        self.assertEqual(sorted(path.stem for path in (self.out / "jobs").glob("*.npz")), ["dyck-grammar1", "dyck-grammar2"])
+        self.assertEqual({run.kind for run in sb.load_runs(self.out / "runs")}, {"dyck"})
+        card = (self.out / "card.md").read_text()
+        self.assertIn("![axis-dyck](card-axis-dyck.svg)", card)
+        self.assertIn(', task="dyck")', card)
+        self.assertNotRegex(card, "Task [1-4]")
+        numbered = load_peers(self.peers).of(None)
+        self.assertEqual(numbered.tasks, [1, 3, 2])
+        self.assertEqual(numbered.of("3").tasks, [3])
+        with self.assertRaisesRegex(ValueError, r"out holds a ranking with another task"):
+            self.rank(mixers.MinGru, task=1)
+
+    def test_a_task_without_results_is_refused_in_one_line(self):
+        with self.assertRaisesRegex(
+            ValueError, r"^\[rank\] task, no results of 'recall' to compare with at scale tiny, which has 1, 3, 2; train models on it, and name .*$"
         ):
+            self.rank(mixers.MinGru, task="recall")
+        self.assertFalse(self.out.exists())
+
+    def test_the_budget_counts_from_the_start(self):
+        from selectivbench._rank_plan import Cost, make_plan
+
+        costs = {task: Cost(1, 2, 100) for task in TASKS}
+        self.assertEqual(len(make_plan(load_peers(self.peers), costs, 10)), 6)
+        self.assertEqual(len(make_plan(load_peers(self.peers), costs, 10, spent=4)), 4)
+        with self.assertRaisesRegex(ValueError, r"would take about 0:11 at the speed"):
+            make_plan(load_peers(self.peers), costs, 10, spent=5)
+
+    def test_cheats_leave_nothing(self):
+        for name, said in CHEATS.items():
             with self.subTest(name), redirect_stdout(io.StringIO()) as printed:
                 with self.assertRaisesRegex(ValueError, said) as caught:
                     self.rank(getattr(mixers, name))
                 self.assertNotIn("\n", str(caught.exception))
                 self.assertEqual(printed.getvalue(), "")
             self.assertEqual([path.name for path in self.folder.iterdir()], ["peers.json"])
+
+    def test_a_step_that_fails_is_one_message_if_its_check_was_left_out(self):
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] step of the mixer failed: KeyError: 'no step today'$"):
+            self.rank(mixers.BrokenStep, skip=["step"])
+        self.assertFalse(self.out.exists())
 
     def test_a_mixer_that_fails_in_training_is_not_ranked(self):
         said = r"^\[rank\] BreaksInTraining failed in training: KeyError: 'a table that is too small'; nothing was ranked$"
@@ -262,7 +349,7 @@ class RankTest(TemporaryFolder):
 
 
 class CardTest(TemporaryFolder):
-    def card(self, state_size, name="mine"):
+    def card(self, state_size, name="mine", **other):
         """Figures and text of a card of made-up rows on two grammars."""
         file = self.folder / "peers.json"
         file.write_text(json.dumps(tiny_peers()))
@@ -272,7 +359,7 @@ class CardTest(TemporaryFolder):
         identity = {"device": "cpu", "budget": 1.0, "residual": "post", "version": "0", "mixer": "0", "skip": []}
         facts = {"state_size": state_size, "width": 8, "layers": 1, "parameters": 1500, "tokens_per_second": 1, "machine": "m",
                  "precision": "fp32", "threads": 1, "rate": 0.01, "valid": [[0.01, 0.5]], "torch": "1", "identity": identity,
-                 "tasks": [1], "diverged": []}
+                 "tasks": [1], "diverged": [], **other}
         ranking = make_ranking(name, peers, facts, rows)
         return figures(ranking), as_markdown(ranking)
 
@@ -283,6 +370,14 @@ class CardTest(TemporaryFolder):
         self.assertEqual(ticks, ["0", "0.4"])  # the bin of two elements is left out
         heights = [float(y) for y in re.findall(r'<circle cx="[0-9.]+" cy="([0-9.]+)" r="4"', drawn["certainty-1"])]
         self.assertEqual(heights, [round(16 + 240 * (1 - 0.96), 1), 16 + 240 * 0.25])  # 0.96, and the mean of 0.5 and 1
+
+    def test_speeds_of_the_peers_stand_beside_that_of_the_mixer(self):
+        _, text = self.card(8, tokens_per_second=1000, peer_speeds={"always": 2500, "never": 10})
+        self.assertIn("## Cost", text)
+        rows = re.findall(r"(?m)^\| (always|mine|never) \| ([0-9,]+) \| ([0-9.]+) \|$", text)
+        self.assertEqual(rows, [("always", "2,500", "2.50"), ("mine", "1,000", "1.00"), ("never", "10", "0.01")])
+        self.assertNotIn("is left out", text)
+        self.assertIn("Speed of the peers is left out", self.card(8)[1])
 
     def test_a_known_state_size_is_drawn_beside_those_of_the_peers(self):
         drawn, text = self.card(32)
@@ -301,6 +396,33 @@ class CardTest(TemporaryFolder):
         for figure in ("profile", "state", "position-1"):
             self.assertEqual(len(set(re.findall(r">(always \(external\)|always|never)<", drawn[figure]))), 3, figure)
         self.assertIn("always (external) minus the model", text)
+
+
+class SpeedTest(TemporaryFolder):
+    def test_without_the_whole_program_there_are_none(self):
+        (self.folder / "selectivbench").write_text("#!/bin/sh\n")  # the launcher of an environment
+        (self.folder / "selectivbench").chmod(0o755)
+        with mock.patch.dict(os.environ, {"PATH": str(self.folder)}):
+            self.assertEqual(peer_speeds(load_peers("quick"), 1), {})
+        (self.folder / "selectivbench").unlink()
+        (self.folder / "selectivbench").symlink_to("/bin/false")  # a program that cannot measure
+        with mock.patch.dict(os.environ, {"PATH": str(self.folder)}):
+            self.assertEqual(peer_speeds(load_peers("quick"), 1), {})
+
+    @needs_program
+    def test_the_whole_program_measures_the_shipped_networks(self):
+        if not trains():
+            self.skipTest("the program was built without torch")
+        peers = load_peers("quick")
+        some = replace(peers, runs=[run for run in peers.runs if run["model"] in ("gla", "mamba")])
+        with mock.patch.dict(os.environ, {"PATH": os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]}):
+            found = peer_speeds(some, 1)
+        self.assertEqual(set(found), {"gla", "mamba"})
+        self.assertTrue(all(speed > 0 for speed in found.values()))
+        for model in found:  # the network is that of the shipped run
+            (self.folder / "one.toml").write_text(_config(peers, 1, model))
+            said = program("bench", "train", "--config", self.folder / "one.toml", "--repeats", 1, "--no-plain", "--json", "-").stdout
+            self.assertEqual(json.loads(said)["rows"][0]["params"], peers.runs_of(1, model)[0]["params"])
 
 
 @needs_torch
@@ -356,6 +478,15 @@ class CommandTest(TemporaryFolder):
                 self.assertEqual(code, 2, said)
                 self.assertRegex(said, line)
                 self.assertEqual(said.count("\n"), 1, said)
+
+    def test_a_cheat_is_one_line_and_leaves_nothing(self):
+        (self.folder / "peers.json").write_text(json.dumps(tiny_peers()))
+        for name, expected in CHEATS.items():
+            with self.subTest(name):
+                code, out, said = self.command("rank", self.MIXER.replace("MinGru", name), "--peers", "peers.json")
+                self.assertEqual((code, out), (2, ""), said)
+                self.assertRegex(said, rf"\A{name}: choosing a width, checking\n{expected}.*\n\Z")
+                self.assertEqual([path.name for path in self.folder.iterdir()], ["peers.json"])
 
     def test_check(self):
         self.assertEqual(self.command("check", self.MIXER, "--width", 8)[0], 0)

@@ -29,6 +29,13 @@ expect "$work/train.txt" transformer
 # Speed counts only where the numbers agree.
 awk -F: '/loss_difference/ && $2 + 0 > 1e-5 { exit 1 }' "$work/train.json" || { echo "FAILED: losses differ"; exit 1; }
 
+# A run's config has its own sizes.
+"$program" bench train --config example --repeats 1 --no-plain --json "$work/config.json" > /dev/null 2>&1
+[[ $(grep -c '"model"' "$work/config.json") -eq 1 ]] && expect "$work/config.json" '"model": "gated_delta_net"'
+status=0
+"$program" bench train --config dyck > "$work/wrong.txt" 2>&1 || status=$?
+[[ $status -eq 2 && $(wc -l < "$work/wrong.txt") -eq 1 ]] || { echo "FAILED: expected one line and exit code 2"; cat "$work/wrong.txt"; exit 1; }
+
 # What this build and machine have; where they have no GPU, one line and exit code 2.
 "$program" doctor --json "$work/doctor.json" > "$work/doctor.txt"
 for key in '"libtorch"' '"threads"' '"gpu"' '"missing"'; do expect "$work/doctor.json" "$key"; done

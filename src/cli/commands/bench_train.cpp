@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "cli/shipped.h"
 #include "cli/training.h"
 #include "models/registry.h"
 #include "report/paper.h"
@@ -16,7 +17,7 @@ namespace sb::cli {
 namespace bench_train_command {
 
 struct Options {
-  std::vector<std::string> models;
+  std::vector<std::string> models, configs;
   TrainBenchRequest request;
   bool no_plain = false;
   std::string json;
@@ -61,14 +62,31 @@ std::string as_json(const TrainBench& bench) {
   return json_document(out, 3);
 }
 
+// The runs of the given configs, on the CPU.
+std::vector<RunConfig> runs_of(const std::vector<std::string>& files) {
+  ModelRules rules = run_rules();
+  rules.shipped = shipped_folder();
+  std::vector<RunConfig> out;
+  for (const auto& file : files) {
+    const RunConfig config =
+        resolve_config(shipped_config("bench train --config", file), {"train.device=cpu"}, rules).values;
+    if (config.task.kind != kGapsKind)
+      throw bad_input("bench train --config", "expected a task of the paper, got kind " + printable(config.task.kind) +
+                                                  ", " + printable(file, 200));
+    out.push_back(config);
+  }
+  return out;
+}
+
 Exit run(const Options& options) {
-  use_threads(options.threads);
-  warn_about_slow_blas();
   TrainBenchRequest request = options.request;
   request.plain = !options.no_plain;
   request.models = options.models;
-  if (request.models.empty()) request.models = paper_models();
+  request.configs = runs_of(options.configs);
+  if (request.models.empty() && request.configs.empty()) request.models = paper_models();
   for (const auto& name : request.models) find_model(name);
+  use_threads(options.threads);
+  warn_about_slow_blas();
   request.progress = [](const std::string& model) { complain("measuring " + model); };
   const TrainBench bench = bench_train(request);
   deliver_both(options.json, as_json(bench), as_text(bench));
@@ -85,6 +103,8 @@ void add_bench_train(Program& program) {
       {"selectivbench bench train", "selectivbench bench train --model mamba2 --width 64 --json -"},
       [options] { return run(*options); });
   arguments.texts("--model", options->models, "NAME", "Model to measure, can be repeated; default: the paper's seven");
+  arguments.texts("--config", options->configs, "FILE",
+                  "Config of a run to measure on the CPU, with its sizes; can be repeated");
   arguments.integer("--width", options->request.width, 8, 4096, "Channels");
   arguments.integer("--layers", options->request.layers, 1, 64, "Layers");
   arguments.integer("--batch", options->request.batch, 1, 1024, "Sequences per step");

@@ -8,7 +8,7 @@ namespace sb::cli {
 namespace rank_command {
 
 struct Options {
-  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, peers, device = "cpu",
+  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, task, peers, device = "cpu",
               residual = "post";
   std::vector<std::string> skip;
 };
@@ -21,6 +21,7 @@ Exit run(const Options& options) {
   add("--device", options.device);
   add("--residual", options.residual);
   if (!options.name.empty()) add("--name", options.name);
+  if (!options.task.empty()) add("--task", options.task);
   if (!options.peers.empty()) add("--peers", options.peers);
   for (const auto& check : options.skip) add("--skip", check);
   become_package("rank", options.python, std::move(words));
@@ -42,6 +43,8 @@ void add_rank(Program& program) {
                  "Total time, such as 90s, 10min or 1.5h; a budget that is too small is refused");
   arguments.text("--out", options->out, "DIR", "Folder for plan, runs and card; the same command resumes there");
   arguments.text("--name", options->name, "NAME", "Name on the card; default: the mixer's");
+  arguments.text("--task", options->task, "TASK",
+                 "One task, by its number or the name of its kind; default: all of the paper's tasks");
   arguments.text("--peers", options->peers, "SCALE",
                  "Scale of the shipped results, or a file of results; default: small on a GPU, else quick");
   arguments.choice("--device", options->device, {"cpu", "cuda"}, "Where to train");
