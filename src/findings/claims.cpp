@@ -37,6 +37,8 @@ Claim claim_of(const TomlValue& block, bool deviation) {
       out.title = toml_string(member, 1, 100);
     } else if (member.key == "sentence") {
       out.sentence = toml_string(member, 1, 2000);
+    } else if (member.key == "section") {
+      out.section = toml_string(member, 1, 100);
     } else if (member.key == "paper") {
       out.paper = toml_string(member, 1, 4000);
     } else if (member.key == "untested") {
@@ -44,8 +46,8 @@ Claim claim_of(const TomlValue& block, bool deviation) {
     } else if (member.key == "comparisons") {
       rows = &member;
     } else if (!defaults.take(member)) {
-      throw unknown_toml_key(member, {"id", "number", "title", "sentence", "paper", "untested", "statistic", "asks",
-                                      "delta", "comparisons"});
+      throw unknown_toml_key(member, {"id", "number", "title", "sentence", "section", "paper", "untested", "statistic",
+                                      "asks", "delta", "comparisons"});
     }
   }
   if (out.id.empty() || out.title.empty() || out.sentence.empty())
