@@ -211,6 +211,33 @@ TEST_F(CudaFused, ProjectWithBf16Copy) {
     }
   }
   const Tensor a = at::randn({3, 20, 31}), b = at::randn({3, 31, 17});
+TEST_F(CudaFused, ForgettingAttention) {
+  const Operation f = [](const Tensors& in) -> Tensors { return {forgetting_attention(in[0], in[1], in[2], in[3])}; };
+  const auto given = [](int64_t time, int64_t width, double bias, bool strong) -> Givens {
+    const Tensor gates = at::log_sigmoid(noise({2, time, 2}, 4) + bias);
+    return {{"q", noise({2, time, 2, width}, 1), Kind::operand, "v"},
+            {"k", noise({2, time, 2, width}, 2), Kind::operand, "v"},
+            {"v", noise({2, time, 2, width}, 3)},
+            {"g", strong ? at::where(noise({2, time, 2}, 5) > 1.3, at::full_like(gates, -1e4), gates) : gates,
+             Kind::wide, "v"}};
+  };
+  for (const int64_t time : kLengths)
+    for (const int64_t width : {46, 64, 81, 100, 128, 180, 248, 256})  // 256: in ATen
+      for (const double bias : {0., 6.})
+        expect("forgetting_attention", c10::str("T ", time, " width ", width, " bias ", bias), f,
+               given(time, width, bias, false));
+  expect("forgetting_attention", "strong", f, given(200, 100, 3, true));
+  expect("forgetting_attention", "T 1300", f, given(1300, 64, 0, false));
+  expect(
+      "forgetting_attention", "offset 5",
+      [](const Tensors& in) -> Tensors {
+        return {forgetting_attention(in[0].narrow(1, 0, 30), in[1], in[2], in[3], 5)};
+      },
+      given(35, 64, 3, false));
+  for (const int64_t width : {46, 100})
+    expect_same_on_device("forgetting_attention", f, given(513, width, 3, false), Mode::bf16);
+}
+
   EXPECT_LE(norm_error(batched_product(a.to(kDevice), b.to(kDevice)).cpu(), at::bmm(a, b), 0), 1e-5);
 }
 
@@ -447,3 +474,6 @@ TEST_F(DISABLED_CudaTimes, Table) {
 
 }  // namespace
 }  // namespace sb::test
+    time(name("forgetting_attention"),
+         [](const Tensors& x) -> Tensors { return {forgetting_attention(x[0], x[1], x[2], x[3])}; },
+         {random({B, T, H, K}), random({B, T, H, K}), random({B, T, H, K}), g.clone().requires_grad_()});
