@@ -62,7 +62,8 @@ struct BatchedProduct {};  // a, b -> a b
 struct Conv4 {  // x, weight, bias?, tail? -> y
   bool silu;
 };
-struct RowNorm {  // x, gain?, gate? -> y
+struct TokenShift {};  // x, last?, mu... -> x + mu (the frame before - x) for every mu
+struct RowNorm {       // x, gain?, gate? -> y
   Norm norm;
   NormGate gate;
   double eps;
@@ -137,6 +138,7 @@ Forward<op::GeneralDeltaStep> general_delta_step;
 Forward<op::Project> project;
 Forward<op::BatchedProduct> batched_product;
 Forward<op::Conv4> conv4;
+Forward<op::TokenShift> token_shift;
 Forward<op::RowNorm> row_norm;
 Forward<op::GateSilu> gate_silu;
 Forward<op::GateSwish> gate_swish;

@@ -26,6 +26,7 @@ template kernels::Kernel<op::GeneralDeltaStep> kernel();
 template kernels::Kernel<op::Project> kernel();
 template kernels::Kernel<op::BatchedProduct> kernel();
 template kernels::Kernel<op::Conv4> kernel();
+template kernels::Kernel<op::TokenShift> kernel();
 template kernels::Kernel<op::RowNorm> kernel();
 template kernels::Kernel<op::GateSilu> kernel();
 template kernels::Kernel<op::GateSwish> kernel();

@@ -29,6 +29,7 @@ SB_CUDA_NONE(GeneralDeltaStep)
 SB_CUDA(Project, project)
 SB_CUDA_NONE(BatchedProduct)  // cuBLAS, through ATen
 SB_CUDA(Conv4, conv4)
+SB_CUDA(TokenShift, token_shift)
 SB_CUDA(RowNorm, row_norm)
 SB_CUDA(GateSilu, gate_silu)
 SB_CUDA(GateSwish, gate_swish)
