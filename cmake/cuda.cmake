@@ -20,9 +20,9 @@ set(SB_CUDA_KERNELS
     general_delta_forward general_delta_backward gated_delta_forward gated_delta_backward general_delta_outer general_delta_channels
     general_delta_pairs decayed_attention_vector_backward norms decayed_attention_scalar_backward
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
-    gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss frames gated_delta gates
+    gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention frames gated_delta gates
     general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward head_scale residual_norm rope rows
-    selective_scan selective_scan_forward tensor_copy)
+    selective_scan selective_scan_forward tensor_copy token_shift)
 # Conversion of tensors to pointers: needs ATen and the toolkit's headers, works with any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp
@@ -40,7 +40,8 @@ set(SB_CUDA_BIND
     cuda/bind/rope.cpp
     cuda/bind/selective_scan.cpp
     cuda/bind/skip_norm.cpp
-    cuda/bind/tensors.cpp)
+    cuda/bind/tensors.cpp
+    cuda/bind/token_shift.cpp)
 
 if(NOT CUDAToolkit_NVCC_EXECUTABLE)
   if(SELECTIVBENCH_TESTS)

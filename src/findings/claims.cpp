@@ -56,6 +56,7 @@ Claim claim_of(const TomlValue& block, bool deviation) {
                        {"number", [&](auto& member) { out.number = static_cast<int>(toml_whole(member, 0, 1000)); }},
                        {"title", text_into(out.title, 100)},
                        {"sentence", text_into(out.sentence, 2000)},
+                       {"section", text_into(out.section, 100)},
                        {"paper", text_into(out.paper, 4000)},
                        {"untested", text_into(out.untested, 4000)},
                        {"statistic", by_default},

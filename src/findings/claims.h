@@ -27,6 +27,7 @@
 //   number = 1                                      # of the paper's claims; 0: a question of our own
 //   title = "Gates help recall"
 //   sentence = "..."                                # as in the paper
+//   section = "..."                                 # heading of its own on the page for claims that share it, optional
 //   paper = "..."                                   # a paragraph on the paper's own figures, optional
 //   untested = "..."                                # what the comparisons do not show, optional
 //   statistic = "accuracy"
@@ -108,7 +109,7 @@ struct Comparison {
 };
 
 struct Claim {
-  std::string id, title, sentence;
+  std::string id, title, sentence, section;
   int number = 0;
   std::string paper, untested;
   std::vector<Comparison> comparisons;

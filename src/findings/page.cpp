@@ -55,6 +55,25 @@ std::string method_text() {
          "shown with its differences.\n";
 }
 
+// "## The claims", then a heading for every section that claims name.
+std::string claims_text(const std::vector<ClaimVerdict>& verdicts, const Claims& claims) {
+  std::vector<std::string> sections = {""};
+  for (const auto& verdict : verdicts)
+    if (std::find(sections.begin(), sections.end(), verdict.claim->section) == sections.end())
+      sections.push_back(verdict.claim->section);
+  std::string out;
+  for (const auto& section : sections) {
+    std::vector<ClaimVerdict> own;
+    for (const auto& verdict : verdicts)
+      if (verdict.claim->section == section) own.push_back(verdict);
+    if (own.empty()) continue;
+    out += formatted("\n## {}\n\n{}", section.empty() ? "The claims" : cell(section), claims_overview(own));
+    if (section.empty()) out += method_text();
+    for (const auto& verdict : own) out += claim_section(verdict, claims);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source,
@@ -76,8 +95,7 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
     out += formatted("\n## Results at `small`\n\n{}.\n\n{}{}", capitalised(claims.scale("small")->title),
                      measured_results_markdown(small), networks_text(small));
   out += figures_section(findings_figures(rows, claims, curves), "findings");
-  out += "\n## The claims\n\n" + claims_overview(verdicts) + method_text();
-  for (const auto& verdict : verdicts) out += claim_section(verdict, claims);
+  out += claims_text(verdicts, claims);
   out += deviations_section(deviations);
   out += choices_section(rows, claims);
   out += undecided_section(verdicts);

@@ -69,6 +69,18 @@ Tensor conv4(const Tensor& x, const Tensor& weight, const Tensor& bias, bool sil
   return kernels::run(op::Conv4{silu}, {x, weight, bias, tail})[0];
 }
 
+std::vector<Tensor> token_shift(const Tensor& x, const Tensor& last, const std::vector<Tensor>& mu) {
+  kernels::check_shape("token_shift", "x", x, {-1, -1, -1});
+  const int64_t C = x.size(2);
+  if (last.defined()) kernels::check_shape("token_shift", "last", last, {x.size(0), 1, C});
+  kernels::Tensors in{x, last};
+  for (const Tensor& each : mu) {
+    kernels::check_shape("token_shift", "mu", each, {1, 1, C});
+    in.push_back(each);
+  }
+  return kernels::run(op::TokenShift{}, in);
+}
+
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   return normed("rms_norm", {Norm::rms, NormGate::none, eps}, x, gain, {});
 }

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <vector>
 
 namespace sb {
 
@@ -14,6 +15,10 @@ namespace sb {
 // [B,3,C] holds the three inputs before t = 0 (undefined: zeros).
 at::Tensor conv4(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool silu,
                  const at::Tensor& tail = {});
+
+// Inputs mixed with the frame before: x_t + mu (x_{t-1} - x_t), one tensor for every mu [1,1,C]; x [B,T,C]. `last`
+// [B,1,C] is the frame before t = 0 (undefined: zeros). The token shift of RWKV.
+std::vector<at::Tensor> token_shift(const at::Tensor& x, const at::Tensor& last, const std::vector<at::Tensor>& mu);
 
 // gain * x / sqrt(mean(x^2) + eps) over the last axis.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);

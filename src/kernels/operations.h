@@ -62,7 +62,8 @@ struct BatchedProduct {};  // a, b -> a b
 struct Conv4 {  // x, weight, bias?, tail? -> y
   bool silu;
 };
-struct RowNorm {  // x, gain?, gate? -> y
+struct TokenShift {};  // x, last?, mu... -> x + mu (the frame before - x) for every mu
+struct RowNorm {       // x, gain?, gate? -> y
   Norm norm;
   NormGate gate;
   double eps;

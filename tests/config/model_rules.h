@@ -27,6 +27,16 @@ inline const std::map<std::string, std::vector<std::string>>& zoo() {
       {"gated_delta_product",
        {"heads", "expand_k", "expand_v", "householder_factors", "negative_eigenvalues", "short_conv", "output_gate",
         "a_min", "mlp"}},
+      {"kda", {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "a_min", "mlp"}},
+      {"gated_delta_net2",
+       {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "a_min", "mlp"}},
+      {"rwkv7", {"heads", "mlp"}},
+      {"mamba3", {"heads", "d_state", "output_gate", "a_min", "mlp"}},
+      {"hgrn2", {"heads", "a_min", "mlp"}},
+      {"fox", {"heads", "mlp"}},
+      {"mlstm", {"heads", "expand_k", "expand_v", "output_gate", "mlp"}},
+      {"mesa_net", {"heads", "short_conv", "a_min", "mlp"}},
+      {"log_linear_mamba2", {"heads", "d_state", "a_min", "mlp"}},
   };
   return models;
 }

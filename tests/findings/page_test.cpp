@@ -48,6 +48,25 @@ TEST(FindingsPage, ReportsNoRunsForEveryClaimWithoutResults) {
   for (const auto& deviation : claims.deviations) EXPECT_TRUE(has(page, "| " + deviation.title + " |")) << deviation.id;
 }
 
+TEST(FindingsPage, PutsClaimsOfSectionUnderItsHeading) {
+  const std::string page = findings_page(rows_from({}), shipped_claims(), "results/");
+  const size_t heading = page.find("\n## Which of the newer mechanisms buys what\n");
+  ASSERT_NE(heading, std::string::npos);
+  EXPECT_LT(page.find("\n## The claims\n"), heading);
+  EXPECT_LT(heading, page.find("\n## Deviations from the published protocol\n"));
+  EXPECT_EQ(count(page, "\nModels are compared on the same grammars"), 1U);
+  for (const auto& claim : shipped_claims().claims) {
+    const bool apart = !claim.section.empty();
+    EXPECT_EQ(
+        page.find("\n### " + (claim.number > 0 ? std::to_string(claim.number) + ". " : "") + claim.title) > heading,
+        apart)
+        << claim.id;
+    EXPECT_EQ(page.find("| " + (claim.number > 0 ? std::to_string(claim.number) + ". " : "") + claim.title) > heading,
+              apart)
+        << claim.id;
+  }
+}
+
 TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
   const std::string page = findings_page(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/");
   EXPECT_TRUE(has(page, "**Undecided, supported in 2 of 2, 3 not run (corrected, small).** Gating and rapid forgetting",

@@ -61,10 +61,9 @@ TEST(GateParameters, MatchPaperAtItsWidths) {
 
 // A run of this arm, its switches written as a config would have them.
 Rows run_of(const ArmModel& arm) {
-  std::string text = "[task]\nnumber = 1\n[model]\nname = '" + arm.model + "'\nwidth = 256\n";
-  for (const auto& [key, value] : arm.switches) text += key + " = '" + value + "'\n";
-  for (const auto& [key, value] : arm.keys)
-    text += "[" + key.substr(0, key.find('.')) + "]\n" + key.substr(key.find('.') + 1) + " = " + value + "\n";
+  std::string text = "task.number = 1\nmodel.name = '" + arm.model + "'\nmodel.width = 256\n";
+  for (const auto& [key, value] : arm.switches) text += "model." + key + " = '" + value + "'\n";
+  for (const auto& [key, value] : arm.keys) text += key + " = " + value + "\n";
   return rows_of(parse_suite(text, "suite.toml", {}, model_rules()));
 }
 
@@ -77,8 +76,10 @@ TEST(Arms, MatchOnlyTheirRunsOfRealModels) {
   for (const auto& made : arms) {
     const Rows rows = run_of(made);
     ASSERT_EQ(rows.groups.size(), 1U);
+    // The keys that claims name have the values of the protocol, so an arm without them fits as well.
     for (const auto& asked : arms)
-      EXPECT_EQ(fits(rows.groups[0], asked), asked == made) << made.text() << " / " << asked.text();
+      EXPECT_EQ(fits(rows.groups[0], asked), asked.model == made.model && asked.switches == made.switches)
+          << made.text() << " / " << asked.text();
   }
 }
 

@@ -55,6 +55,26 @@ TEST_F(CudaFused, Conv4) {
   }
 }
 
+TEST_F(CudaFused, TokenShift) {
+  const int64_t channels[] = {4, 64, 81, 320, 1472};
+  size_t i = 0;
+  for (const int64_t time : kLengths) {
+    const int64_t C = channels[i++ % 5];
+    Givens x{{"x", noise({3, time, C}, 1)}, {"last", noise({3, 1, C}, 2)}};
+    for (uint64_t mu = 0; mu < 6; ++mu) x.push_back({c10::str("mu ", mu), noise({1, 1, C}, 3 + mu), Kind::wide});
+    const Operation f = [](const Tensors& in) { return token_shift(in[0], in[1], {in.begin() + 2, in.end()}); };
+    expect("token_shift", c10::str("T ", time, " C ", C), f, x);
+    if (time == 200) expect_same_on_device("token_shift", f, x, Mode::bf16);
+    x.erase(x.begin() + 1);
+    expect(
+        "token_shift", c10::str("T ", time, " C ", C, " slice"),
+        [&](const Tensors& in) {
+          return token_shift(at::cat({in[0], in[0]}, 2).narrow(2, C, C), {}, {in.begin() + 1, in.end()});
+        },
+        x);
+  }
+}
+
 TEST_F(CudaFused, Norms) {
   for (const int64_t width : {3, 16, 64, 72, 81, 96, 120, 128, 144, 162, 256, 768, 2304, 2592}) {
     const int64_t heads = width > 256 ? 1 : 3;
@@ -189,6 +209,33 @@ TEST_F(CudaFused, CausalAttention) {
   expect("causal_attention", "offset 5",
          [](const Tensors& in) -> Tensors { return {causal_attention(in[0].narrow(1, 0, 30), in[1], in[2], 5)}; },
          {{"q", noise({2, 35, 2, 64}, 1)}, {"k", noise({2, 35, 2, 64}, 2)}, {"v", noise({2, 35, 2, 64}, 3)}});
+}
+
+TEST_F(CudaFused, ForgettingAttention) {
+  const Operation f = [](const Tensors& in) -> Tensors { return {forgetting_attention(in[0], in[1], in[2], in[3])}; };
+  const auto given = [](int64_t time, int64_t width, double bias, bool strong) -> Givens {
+    const Tensor gates = at::log_sigmoid(noise({2, time, 2}, 4) + bias);
+    return {{"q", noise({2, time, 2, width}, 1), Kind::operand, "v"},
+            {"k", noise({2, time, 2, width}, 2), Kind::operand, "v"},
+            {"v", noise({2, time, 2, width}, 3)},
+            {"g", strong ? at::where(noise({2, time, 2}, 5) > 1.3, at::full_like(gates, -1e4), gates) : gates,
+             Kind::wide, "v"}};
+  };
+  for (const int64_t time : kLengths)
+    for (const int64_t width : {46, 64, 81, 100, 128, 180, 248, 256})  // 256: in ATen
+      for (const double bias : {0., 6.})
+        expect("forgetting_attention", c10::str("T ", time, " width ", width, " bias ", bias), f,
+               given(time, width, bias, false));
+  expect("forgetting_attention", "strong", f, given(200, 100, 3, true));
+  expect("forgetting_attention", "T 1300", f, given(1300, 64, 0, false));
+  expect(
+      "forgetting_attention", "offset 5",
+      [](const Tensors& in) -> Tensors {
+        return {forgetting_attention(in[0].narrow(1, 0, 30), in[1], in[2], in[3], 5)};
+      },
+      given(35, 64, 3, false));
+  for (const int64_t width : {46, 100})
+    expect_same_on_device("forgetting_attention", f, given(513, width, 3, false), Mode::bf16);
 }
 
 TEST_F(CudaFused, ProjectWithBf16Copy) {
@@ -430,10 +477,21 @@ TEST_F(DISABLED_CudaTimes, Table) {
     time(name("residual_layer_norm"),
          [](const Tensors& x) -> Tensors { return {residual_layer_norm(x[0], x[1], x[2], x[3], 0, std::nullopt)}; },
          {random({B, T, d}), random({B, T, d}), random({d}, wide), random({d}, wide)});
+    std::vector<Tensor> shifts{random({B, T, d})};
+    for (int mu = 0; mu < 6; ++mu) shifts.push_back(random({1, 1, d}, wide));
+    time(
+        name("token_shift"),
+        [](const Tensors& x) -> Tensors {
+          return {at::stack(token_shift(x[0], {}, {x.begin() + 1, x.end()}))};
+        },
+        shifts);
     time(name("rope"), [](const Tensors& x) -> Tensors { return {rope(x[0], 1e4, 1)}; }, {random({B, T, H, K})});
     time(name("causal_attention, 8 heads"),
          [](const Tensors& x) -> Tensors { return {causal_attention(x[0], x[1], x[2])}; },
          {random({B, T, 8, d / 8}), random({B, T, 8, d / 8}), random({B, T, 8, d / 8})});
+    time(name("forgetting_attention"),
+         [](const Tensors& x) -> Tensors { return {forgetting_attention(x[0], x[1], x[2], x[3])}; },
+         {random({B, T, H, K}), random({B, T, H, K}), random({B, T, H, K}), g.clone().requires_grad_()});
     const Tensor in_weight = random({6 * d, d}, wide);
     time(name("project to 6 d"), [](const Tensors& x) -> Tensors { return {project(x[0], x[1], {}, x[2])}; },
          {random({B, T, d}), in_weight, in_weight.detach().to(at::kBFloat16)});

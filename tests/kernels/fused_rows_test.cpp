@@ -1,4 +1,4 @@
-// Convolution, norms and gates.
+// Convolution, token shift, norms and gates.
 #include "base/error.h"
 #include "fused_claims.h"
 
@@ -30,6 +30,25 @@ TEST_F(FusedRows, Conv4CutAnywhereEqualsTheWhole) {
     const Tensor second = conv4(x.narrow(1, cut, 40 - cut), w, {}, true, padded.narrow(1, cut, 3));
     EXPECT_LE(relative_error(second, whole.narrow(1, cut, 40 - cut)), 1e-14);
   }
+}
+
+TEST_F(FusedRows, TokenShiftMixesWithTheFrameBefore) {
+  const Tensors x{noise({2, 5, 3}, 1), noise({2, 1, 3}, 2), noise({1, 1, 3}, 3), noise({1, 1, 3}, 4)};
+  const auto frames = [](const Tensors& in) {
+    Tensors out;
+    for (int64_t t = 0; t < 5; ++t) {
+      const Tensor here = in[0].select(1, t), before = t > 0 ? in[0].select(1, t - 1) : in[1].select(1, 0);
+      out.push_back(at::cat({(1 - in[2][0]) * here + in[2][0] * before, (1 - in[3][0]) * here + in[3][0] * before}, 1));
+    }
+    return at::stack(out, 1);
+  };
+  expect_fused(
+      "token shift",
+      [](const Tensors& in) {
+        return at::cat(token_shift(in[0], in[1], {in[2], in[3]}), 2);
+      },
+      frames, x);
+  EXPECT_TRUE(at::equal(token_shift(x[0], {}, {x[2]})[0], token_shift(x[0], at::zeros_like(x[1]), {x[2]})[0]));
 }
 
 TEST_F(FusedRows, NormsEqualTheirFormulas) {
@@ -194,6 +213,7 @@ TEST_F(FusedRows, ReportsWrongShapesInOneLine) {
     EXPECT_STREQ(e.what(), "[rms_norm] gain, expected [8], got [7]");
   }
   EXPECT_THROW(conv4(at::ones({2, 5, 8}), at::ones({8, 4}), {}, true), Error);
+  EXPECT_THROW(token_shift(at::ones({2, 5, 8}), {}, {at::ones({8})}), Error);
   EXPECT_THROW(gate_silu(at::ones({2, 8}), at::ones({8})), Error);
   EXPECT_THROW(gate_swish(at::ones({2, 7}), at::ones({1})), Error);
   EXPECT_THROW(rope(at::ones({1, 2, 1, 81}), 1000, 1), Error);

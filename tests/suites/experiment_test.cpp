@@ -39,7 +39,7 @@ TEST(Experiments, CatalogueHasEveryExperiment) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"main_table", "task1_complexity", "task1_size", "task2", "task3", "task4",
                                              "channel_mixing", "complementary_gating", "fast_forgetting",
-                                             "published_faults", "reproduction"}));
+                                             "newer_mixers", "published_faults", "reproduction"}));
 }
 
 TEST(Experiments, ResolveAtEveryScaleAndStateTheirCost) {
@@ -129,6 +129,21 @@ TEST(Experiments, TaskRunsAreSubsetOfMainTable) {
     const auto table = ids(at("main_table", scale));
     for (const char* name : {"task2", "task3", "task4"})
       for (const auto& id : ids(at(name, scale))) EXPECT_TRUE(table.contains(id)) << name << " at " << scale;
+  }
+}
+
+// Equal keys are one run: the older models of a comparison are not trained again.
+TEST(Experiments, NewerMixersShareOlderRunsWithMainTable) {
+  const std::set<std::string> older = {"gated_delta_net", "mamba2", "gla", "transformer", "linear_attn"};
+  for (const char* scale : {"small", "paper"}) {
+    const auto table = ids(at("main_table", scale));
+    std::set<std::string> newer;
+    for (const auto& run : at("newer_mixers", scale).runs) {
+      const std::string& model = run.values.model.name;
+      if (!older.contains(model)) newer.insert(model);
+      EXPECT_EQ(table.contains(run.run_id), older.contains(model)) << model << " at " << scale;
+    }
+    EXPECT_EQ(newer.size(), 9U) << scale;
   }
 }
 

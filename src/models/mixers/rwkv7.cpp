@@ -68,20 +68,21 @@ class Rwkv7 final : public Mixer {
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads();
     const auto type = x.scalar_type();
-    const auto delta = frame_before(x, context) - x;
-    const auto mixed = [&](Param mu) { return (x + delta * mu->value).to(type); };
-    const auto inner = [&](Param mu, const Lora& lora) { return project(mixed(mu), lora.in); };
+    const auto mixed =
+        token_shift(x, context.carried("shift"),
+                    {mu_w_->value, mu_a_->value, mu_r_->value, mu_k_->value, mu_v_->value, mu_g_->value});
+    const auto &x_w = mixed[0], &x_a = mixed[1], &x_r = mixed[2], &x_k = mixed[3], &x_v = mixed[4], &x_g = mixed[5];
+    context.carry("shift", x.narrow(1, x.size(1) - 1, 1));
     const auto outer = [](const at::Tensor& y, const Lora& lora) { return project(y, lora.out, lora.bias); };
 
-    const auto g = -std::exp(-0.5) * at::sigmoid(wide(outer(at::tanh(inner(mu_w_, decay_)), decay_)));
-    const auto a = at::sigmoid(wide(outer(inner(mu_a_, rate_), rate_)));
+    const auto g = -std::exp(-0.5) * at::sigmoid(wide(outer(at::tanh(project(x_w, decay_.in)), decay_)));
+    const auto a = at::sigmoid(wide(outer(project(x_a, rate_.in), rate_)));
     if (context.gates) {
       context.record("decay", heads_of(g, h).exp());
       context.record("write", heads_of(a, h));
     }
-    const auto r = project(mixed(mu_r_), r_), key = wide(project(mixed(mu_k_), k_));
-    const auto v_in = mixed(mu_v_);
-    const auto v = mixed_values(project(v_in, v_), v_in, context);
+    const auto r = project(x_r, r_), key = wide(project(x_k, k_));
+    const auto v = mixed_values(project(x_v, v_), x_v, context);
     const auto direction = heads_of(key * key_scale_->value, h);
     const auto kk = direction / direction.norm(2, {-1}, true).clamp_min(1e-12);
     const auto k = (key * (1 + (a - 1) * key_rate_->value)).to(type);
@@ -92,7 +93,7 @@ class Rwkv7 final : public Mixer {
     const auto normed = at::layer_norm(o, {head_}, {}, {}, 1e-5 * static_cast<double>(head_));
     const auto bonus = (rule.q * rule.k * bonus_->value).sum(-1, true) * rule.v;
     const auto read = flat_heads(normed) * norm_->value + norm_bias_->value + flat_heads(bonus);
-    return project((read * outer(at::sigmoid(inner(mu_g_, gate_)), gate_)).to(type), out_);
+    return project((read * outer(at::sigmoid(project(x_g, gate_.in)), gate_)).to(type), out_);
   }
 
   Taxonomy taxonomy() const override { return {Taxonomy::Action::matrix, true, true, false, true, o_.width * head_}; }
@@ -107,13 +108,6 @@ class Rwkv7 final : public Mixer {
   int64_t rank(double factor) const {
     const double wanted = factor * std::sqrt(static_cast<double>(o_.width));
     return std::max<int64_t>(32, 32 * static_cast<int64_t>(std::nearbyint(wanted / 32)));
-  }
-
-  static at::Tensor frame_before(const at::Tensor& x, const Context& context) {
-    const int64_t length = x.size(1);
-    const auto last = context.carried("shift");
-    context.carry("shift", x.narrow(1, length - 1, 1));
-    return at::cat({last.defined() ? last : at::zeros_like(x.narrow(1, 0, 1)), x.narrow(1, 0, length - 1)}, 1);
   }
 
   at::Tensor mixed_values(const at::Tensor& v, const at::Tensor& x, const Context& context) const {

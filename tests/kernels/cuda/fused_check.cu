@@ -1,5 +1,5 @@
-// conv4, rope and gates on the device against loops in double, then their times as shares of the card's copy rate. Exit
-// code 1 where a bound is missed.
+// conv4, token shift, rope and gates on the device against loops in double, then their times as shares of the card's
+// copy rate. Exit code 1 where a bound is missed.
 //   fused_check [--quick | --time]
 #include <cstring>
 
@@ -7,6 +7,7 @@
 #include "kernels/cuda/conv4.h"
 #include "kernels/cuda/gates.h"
 #include "kernels/cuda/rope.h"
+#include "kernels/cuda/token_shift.h"
 
 using namespace sb::cuda;
 using namespace check;
@@ -76,6 +77,59 @@ void check_conv4(Verdict& verdict, std::mt19937_64& engine, bool low, int B, int
   const auto once = download<char>(dws.memory.data, dws.memory.bytes);
   back();
   verdict.judge("same bytes twice", same_bytes(dws.memory, once) ? 0 : 1, 0.5, where);
+}
+
+// ---- token shift ----
+
+void check_shift(Verdict& verdict, std::mt19937_64& engine, bool low, int B, int T, int C, int gap, bool tailed) {
+  const size_t n = static_cast<size_t>(B) * T * C;
+  const Doubles x = normals(n, engine, low), mu = normals(size_t(kShifts) * C, engine, false),
+                last = normals(size_t(B) * C, engine, low);
+  std::vector<Doubles> dy, y(kShifts, Doubles(n));
+  for (int s = 0; s < kShifts; ++s) dy.push_back(normals(n, engine, low));
+  Doubles dx(n, 0.), d_mu(mu.size(), 0.), d_last(last.size(), 0.);
+  for (size_t i = 0; i < n; ++i) {
+    const size_t c = i % C, b = i / (size_t(T) * C);
+    const bool first = i / C % T == 0;
+    const double before = !first ? x[i - C] : tailed ? last[b * C + c] : 0;
+    for (int s = 0; s < kShifts; ++s) {
+      const double m = mu[s * C + c], d = dy[s][i];
+      y[s][i] = x[i] + m * (before - x[i]);
+      dx[i] += d * (1 - m);
+      (first ? d_last[b * C + c] : dx[i - C]) += d * m;
+      d_mu[s * C + c] += d * (before - x[i]);
+    }
+  }
+  const size_t frames = size_t(B) * T;
+  Rows xs(frames, 1, C, low, 0, gap, x), dxs(frames, 1, C, low, 0, gap), lasts(B, 1, C, low, 0, 0, last),
+      d_lasts(B, 1, C, low), mus(1, 1, mu.size(), false, 0, 0, mu), d_mus(1, 1, mu.size(), false);
+  std::vector<Rows> ys, dys;
+  void* out[kShifts];
+  const void* given[kShifts];
+  for (int s = 0; s < kShifts; ++s) {
+    ys.emplace_back(frames, 1, C, low), dys.emplace_back(frames, 1, C, low, 0, 0, dy[s]);
+    out[s] = ys[s].memory.data, given[s] = dys[s].memory.data;
+  }
+  const int64_t batch = static_cast<int64_t>(T * xs.token), time = static_cast<int64_t>(xs.token);
+  const TokenShift p{
+      B, T, C, element(low), {xs.memory.data, batch, time}, mus.memory.floats(), tailed ? lasts.memory.data : nullptr};
+  Memory scratch(token_shift_scratch_bytes(p));
+  expect(token_shift_forward(p, out, nullptr), "token_shift_forward");
+  const auto back = [&] {
+    expect(token_shift_backward(p, given, {dxs.memory.data, batch, time}, d_mus.memory.floats(),
+                                tailed ? d_lasts.memory.data : nullptr, scratch.data, nullptr),
+           "token_shift_backward");
+    expect(cudaDeviceSynchronize(), "token_shift");
+  };
+  back();
+  const std::string where = shape(low, {size_t(B), size_t(T), size_t(C), size_t(gap)});
+  for (int s = 0; s < kShifts; ++s) verdict.judge("token shift", error(ys[s], y[s]), bound(low), where + " y");
+  verdict.judge("token shift backward", error(dxs, dx), bound(low), where + " dx");
+  verdict.judge("token shift backward", error(d_mus, d_mu), bound(low), where + " d mu");
+  if (tailed) verdict.judge("token shift backward", error(d_lasts, d_last), bound(low), where + " d last");
+  const auto once = download<char>(d_mus.memory.data, d_mus.memory.bytes);
+  back();
+  verdict.judge("same bytes twice", same_bytes(d_mus.memory, once) ? 0 : 1, 0.5, where);
 }
 
 // ---- rope ----
@@ -221,6 +275,9 @@ int check_all(bool quick) {
     check_conv4(verdict, engine, low, 2, 90, 81, 0, true, false, true);
     check_conv4(verdict, engine, low, 2, 50, 37, 3, false, true, true);
     if (!quick) check_conv4(verdict, engine, low, 5, 200, 1296, 16, true, true, false);
+    for (const int T : {1, 2, 15, 16, 17, 31, 32, 33, 100}) check_shift(verdict, engine, low, 3, T, 24, 8, T % 2 == 0);
+    check_shift(verdict, engine, low, 2, 90, 81, 3, true);
+    if (!quick) check_shift(verdict, engine, low, 5, 200, 1472, 0, false);
     for (int sense : {1, -1}) {
       check_rope(verdict, engine, low, 2, 50, 4, 96, 0, sense, 0);
       check_rope(verdict, engine, low, 2, 33, 3, 72, 0, sense, 2100);
@@ -257,6 +314,29 @@ void time_width(const Timer& timer, int width) {
     timer.row("its backward", width, 3 * bytes, median_ms([&](int i) {
                 return conv4_backward(problem(i), {gy.at(i), int64_t(kTime) * C, C}, out(i), sums.floats(), nullptr,
                                       nullptr, scratch.data, nullptr);
+              }));
+  }
+  {
+    const size_t n = kTokens * width;
+    const int sets = sets_for(2. * n * kShifts);
+    Sets x(n, true, sets, 1), dx(n, true, sets), y(n * kShifts, true, sets), dy(n * kShifts, true, sets, 2);
+    const auto problem = [&](int i) {
+      return TokenShift{kBatch, kTime, width, Element::bf16, {x.at(i), int64_t(kTime) * width, width}, floats(0)};
+    };
+    const auto parts = [&]<class Pointer>(Pointer(&to)[kShifts], const Sets& s, int i) {
+      for (int c = 0; c < kShifts; ++c) to[c] = static_cast<char*>(s.at(i)) + 2 * n * c;
+    };
+    const Memory memory(token_shift_scratch_bytes(problem(0))), d_mu(4 * size_t(kShifts) * width);
+    timer.row("token shift", width, 2. * n * (1 + kShifts), median_ms([&](int i) {
+                void* to[kShifts];
+                parts(to, y, i);
+                return token_shift_forward(problem(i), to, nullptr);
+              }));
+    timer.row("its backward", width, 2. * n * (2 + kShifts), median_ms([&](int i) {
+                const void* from[kShifts];
+                parts(from, dy, i);
+                return token_shift_backward(problem(i), from, {dx.at(i), int64_t(kTime) * width, width}, d_mu.floats(),
+                                            nullptr, memory.data, nullptr);
               }));
   }
   {
