@@ -140,6 +140,83 @@ __device__ inline void write_decay_gradients(const BackwardArguments& a, const S
   if (lane == 0) a.dg_parts[(static_cast<int64_t>(b) * a.z.H + h) * a.z.chunks + chunk] = sum;
 }
 
+// Decays of the warp's pairs (i0.., j0..), with the scale; p becomes P
+template <Product P, int NP>
+__device__ __forceinline__ void weigh_pairs(float (&p)[1][NP][4], float (&factor)[1][NP][4], const StepDecays& decays,
+                                            float scale, int i0, int j0, const Place& at) {
+#pragma unroll
+  for (int n = 0; n < NP; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int i = i0 + e / 2 * 8 + at.row, j = j0 + n * 8 + at.pair * 2 + e % 2;
+      factor[0][n][e] = scale * decays.template between<P>(j, i);
+      p[0][n][e] *= factor[0][n][e];
+    }
+}
+
+// With all of M of a head: adds to N, and leaves the sums that dg needs
+template <int Columns, int NP>
+__device__ __forceinline__ void finish_head(float (&n_sum)[1][NP][4], const float (&p)[1][NP][4],
+                                            const float (&factor)[1][NP][4], const float (&m)[1][NP][4],
+                                            const float (&from_start)[2], const float (&to_end)[2], float& along,
+                                            StepSums<Columns>& sums, int i0, int j0, bool decaying, const Place& at) {
+  float row_sum[2] = {0, 0}, column_sum[2 * NP] = {};
+#pragma unroll
+  for (int n = 0; n < NP; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int i = i0 + e / 2 * 8 + at.row, j = j0 + n * 8 + at.pair * 2 + e % 2;
+      const float both = j < i ? m[0][n][e] * p[0][n][e] : 0.f;
+      row_sum[e / 2] += both;
+      column_sum[n * 2 + e % 2] += both;
+      n_sum[0][n][e] = fmaf(factor[0][n][e], m[0][n][e], n_sum[0][n][e]);
+    }
+  if (decaying) {
+#pragma unroll
+    for (int up = 0; up < 2; ++up) {
+      const float x = sum_lanes(from_start[up], 1, 4), y = sum_lanes(to_end[up], 1, 4);
+      const float w = sum_lanes(row_sum[up], 1, 4);
+      if (at.pair == 0) {
+        sums.from_start[at.half][i0 + up * 8 + at.row] = x;
+        sums.to_end[at.half][i0 + up * 8 + at.row] = y;
+        sums.row[at.half][i0 + up * 8 + at.row] = w;
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < 2 * NP; ++c) {
+      const float x = sum_lanes(column_sum[c], 4, 32);
+      if (at.row == 0) sums.column[at.strip][j0 + c / 2 * 8 + at.pair * 2 + c % 2] = x;
+    }
+    along = sum_lanes(along, 1, 32);
+    if (at.lane == 0) sums.along[at.warp] = along;
+  }
+}
+
+// Writes the warp's rows of dq and dk, or of the block's part of them if several blocks share a group
+template <class E, int NK>
+__device__ __forceinline__ void write_keys(const BackwardArguments& a, float (&dq)[1][NK][4], float (&dk)[1][NK][4],
+                                           int b, int begin, int group, int part, int steps, int i0, int k0,
+                                           const Place& at) {
+  const Sizes& z = a.z;
+  const auto write = [&](auto dq_rows, auto dk_rows) {
+    for_pairs(dq, at, [&](int r, int c, float x, float y) {
+      if (i0 + r < steps) write_pair(dq_rows, i0 + r, k0 + c, z.K, x, y);
+    });
+    for_pairs(dk, at, [&](int r, int c, float x, float y) {
+      if (i0 + r < steps) write_pair(dk_rows, i0 + r, k0 + c, z.K, x, y);
+    });
+  };
+  if (z.parts == 1) {
+    write(HeadRows<E>(a.d.dq, b, begin, group, z.K), HeadRows<E>(a.d.dk, b, begin, group, z.K));
+  } else {
+    const int64_t row = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
+    HeadRows<float> dq_rows(a.dq_parts + row * z.K, static_cast<int64_t>(z.G) * z.K);
+    HeadRows<float> dk_rows(a.dk_parts + row * z.K, static_cast<int64_t>(z.G) * z.K);
+    dq_rows.wide = dk_rows.wide = z.K % 2 == 0;
+    write(dq_rows, dk_rows);
+  }
+}
+
 template <Product P, int KP, int VS, int Columns, int Buffers>
 __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid_constant__ BackwardArguments a) {
   using E = Operand<P>;
@@ -210,14 +287,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
       from_start[0] = from_start[1] = to_end[0] = to_end[1] = along = 0;
       if (j0 <= i0 + 15)
         multiply<P, Depth::fast, Depth::fast, KP>(p, q + i0 * L::LK, L::LK, k + j0 * L::LK, L::LK, at.lane);
-#pragma unroll
-      for (int n = 0; n < NP; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int i = i0 + e / 2 * 8 + at.row, j = j0 + n * 8 + at.pair * 2 + e % 2;
-          factor[0][n][e] = a.p.scale * decays.template between<P>(j, i);
-          p[0][n][e] *= factor[0][n][e];
-        }
+      weigh_pairs<P>(p, factor, decays, a.p.scale, i0, j0, at);
       for_pairs(p, at, [&](int r, int c, float x, float y) { store_pair(pairs + (i0 + r) * L::LP + j0 + c, x, y); });
     }
     const float since[2] = {a.p.scale * decays.since[i0 + at.row], a.p.scale * decays.since[i0 + 8 + at.row]};
@@ -276,38 +346,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
     for_pairs(dv, at, [&](int r, int c, float x, float y) {
       if (i0 + r < steps) write_pair(dv_rows, i0 + r, c0 + c, min(VS, z.V - first), x, y);
     });
-    if (first + VS >= z.V) {  // all of M
-      float row_sum[2] = {0, 0}, column_sum[2 * NP] = {};
-#pragma unroll
-      for (int n = 0; n < NP; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int i = i0 + e / 2 * 8 + at.row, j = j0 + n * 8 + at.pair * 2 + e % 2;
-          const float both = j < i ? m[0][n][e] * p[0][n][e] : 0.f;
-          row_sum[e / 2] += both;
-          column_sum[n * 2 + e % 2] += both;
-          n_sum[0][n][e] = fmaf(factor[0][n][e], m[0][n][e], n_sum[0][n][e]);
-        }
-      if (decaying) {
-#pragma unroll
-        for (int up = 0; up < 2; ++up) {
-          const float x = sum_lanes(from_start[up], 1, 4), y = sum_lanes(to_end[up], 1, 4);
-          const float w = sum_lanes(row_sum[up], 1, 4);
-          if (at.pair == 0) {
-            sums.from_start[at.half][i0 + up * 8 + at.row] = x;
-            sums.to_end[at.half][i0 + up * 8 + at.row] = y;
-            sums.row[at.half][i0 + up * 8 + at.row] = w;
-          }
-        }
-#pragma unroll
-        for (int c = 0; c < 2 * NP; ++c) {
-          const float x = sum_lanes(column_sum[c], 4, 32);
-          if (at.row == 0) sums.column[at.strip][j0 + c / 2 * 8 + at.pair * 2 + c % 2] = x;
-        }
-        along = sum_lanes(along, 1, 32);
-        if (at.lane == 0) sums.along[at.warp] = along;
-      }
-    }
+    if (first + VS >= z.V) finish_head(n_sum, p, factor, m, from_start, to_end, along, sums, i0, j0, decaying, at);
     if (Buffers == 1 && item + 1 < heads * v_slices) {
       __syncthreads();
       copy_slice(item + 1);
@@ -322,23 +361,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
   multiply<P, Depth::fast, Depth::slow, kChunk>(dq, pairs + i0 * L::LP, L::LP, k + k0, L::LK, at.lane, i0 + 16);
   multiply<P, Depth::slow, Depth::slow, kChunk>(dk, pairs + i0 * L::LP + i0, L::LP, q + i0 * L::LK + k0, L::LK, at.lane,
                                                 kChunk - i0);
-  const auto write = [&](auto dq_rows, auto dk_rows) {
-    for_pairs(dq, at, [&](int r, int c, float x, float y) {
-      if (i0 + r < steps) write_pair(dq_rows, i0 + r, k0 + c, z.K, x, y);
-    });
-    for_pairs(dk, at, [&](int r, int c, float x, float y) {
-      if (i0 + r < steps) write_pair(dk_rows, i0 + r, k0 + c, z.K, x, y);
-    });
-  };
-  if (z.parts == 1) {
-    write(HeadRows<E>(a.d.dq, b, begin, group, z.K), HeadRows<E>(a.d.dk, b, begin, group, z.K));
-  } else {
-    const int64_t row = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
-    HeadRows<float> dq_rows(a.dq_parts + row * z.K, static_cast<int64_t>(z.G) * z.K);
-    HeadRows<float> dk_rows(a.dk_parts + row * z.K, static_cast<int64_t>(z.G) * z.K);
-    dq_rows.wide = dk_rows.wide = z.K % 2 == 0;
-    write(dq_rows, dk_rows);
-  }
+  write_keys<E>(a, dq, dk, b, begin, group, part, steps, i0, k0, at);
 }
 
 // VS: columns of a slice of V in the walk over the states, VC in the pass over all chunks

@@ -33,6 +33,117 @@ __device__ inline float rounded(float x) {
   return to_float(from_float<E>(x));
 }
 
+// Through pairs within a strip of 16 rows, by levels; x, y: its rows of queries and keys
+template <Product P>
+__device__ __forceinline__ void add_levels(float (&dq)[8], float (&dk)[8], float (&H)[8], const float (&x)[8],
+                                           const float (&y)[8], BlockDecays& d, const Operand<P>* by_level,
+                                           Operand<P>* scratch, const Place& at) {
+  using E = Operand<P>;
+  using L = ChannelLayout<P>;
+  float tile[8];
+#pragma unroll
+  for (int l = 0; l < kLevels; ++l) {
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      tile[e] = rounded<E>(BlockDecays::later(e, 1 << l, at) ? x[e] * d.since[e] : y[e] * d.until[e]);
+    write_group(tile, scratch, L::LG, at);
+    __syncwarp();
+    float grad[1][2][4];
+    clear(grad);
+    multiply<P, Depth::fast, Depth::slow, 16>(grad, by_level + l * L::one, L::LG, scratch, L::LG, at.lane);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float y_e = grad[0][e / 4][e % 4];
+      const bool later = BlockDecays::later(e, 1 << l, at);
+      if (later)
+        dq[e] = fmaf(y_e, d.since[e], dq[e]);
+      else
+        dk[e] = fmaf(y_e, d.until[e], dk[e]);
+      H[e] = fmaf(later ? tile[e] : -tile[e], y_e, H[e]);
+    }
+    d.merge(1 << l, at);
+  }
+}
+
+// Through pairs of the strip R with the earlier strips. m: its row of strips of pairs; f becomes the decay of these
+// strips
+template <Product P>
+__device__ __forceinline__ void add_earlier(float (&by_q)[8], float (&H)[8], float (&f)[4], const float (&x)[8],
+                                            const float (&strip)[4][4], const Operand<P>* m, const Operand<P>* k, int R,
+                                            const Place& at) {
+  using E = Operand<P>;
+  using L = ChannelLayout<P>;
+#pragma unroll
+  for (int J = 2; J >= 0; --J) {
+    if (J >= R) continue;
+    float grad[1][2][4];
+    clear(grad);
+    multiply<P, Depth::fast, Depth::slow, 16>(grad, m + J * 16, L::LP, k + J * 16 * L::LK, L::LK, at.lane);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const int c = e / 4 * 2 + e % 2;
+      by_q[e] = fmaf(grad[0][e / 4][e % 4], f[c], by_q[e]);
+      H[e] = fmaf(rounded<E>(x[e] * f[c]), grad[0][e / 4][e % 4], H[e]);
+    }
+#pragma unroll
+    for (int c = 0; c < 4; ++c) f[c] *= strip[J][c];
+  }
+}
+
+// Through pairs of the later strips with the strip R. m: its column of strips of pairs; f becomes the decay of these
+// strips
+template <Product P>
+__device__ __forceinline__ void add_later(float (&by_k)[8], float (&H)[8], float (&f)[4], const float (&y)[8],
+                                          const float (&strip)[4][4], const Operand<P>* m, const Operand<P>* q,
+                                          Operand<P>* scratch, int R, const Place& at) {
+  using L = ChannelLayout<P>;
+#pragma unroll
+  for (int I = 1; I < 4; ++I) {
+    if (I <= R) continue;
+    float row[8], grad[1][2][4];
+    clear(grad);
+    read_group(row, q + I * 16 * L::LK, L::LK, at);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) row[e] *= f[e / 4 * 2 + e % 2];
+    write_group(row, scratch, L::LG, at);
+    __syncwarp();
+    multiply<P, Depth::slow, Depth::slow, 16>(grad, m + I * 16 * L::LP, L::LP, scratch, L::LG, at.lane);
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      by_k[e] += grad[0][e / 4][e % 4];
+      H[e] = fmaf(-y[e], grad[0][e / 4][e % 4], H[e]);
+    }
+#pragma unroll
+    for (int c = 0; c < 4; ++c) f[c] *= strip[I][c];
+  }
+}
+
+// H becomes its sum over the rows from this one to the strip's end, key_sum its sum over the strip. The sums of the
+// whole strip go to `sums`.
+__device__ __forceinline__ void sum_rows(float (&H)[8], float (&key_sum)[8], float* sums, int R, int c0,
+                                         const Place& at) {
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+#pragma unroll
+    for (int by = 1; by < 8; by *= 2) {
+      const float later = __shfl_down_sync(~0u, H[e], 4 * by);
+      if (at.row + by < 8) H[e] += later;
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < 8; ++e)
+    if (e % 4 < 2) {
+      H[e] += __shfl_sync(~0u, H[e + 2], at.pair);
+      key_sum[e] += key_sum[e + 2];
+#pragma unroll
+      for (int by = 1; by < 8; by *= 2) key_sum[e] += __shfl_xor_sync(~0u, key_sum[e], 4 * by);
+      const int c = c0 + Element8::column(e, at);
+      if (at.row == 0) sums[R * KS + c] = H[e], sums[(4 + R) * KS + c] = key_sum[e];
+    }
+}
+
 // Gradients of queries, keys and log-decays of one chunk, KS channels after KS channels.
 template <Product P>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
@@ -97,7 +208,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     finish_copies();
     __syncthreads();
 
-    float x[8], y[8], tile[8], dq[8], dk[8], H[8];
+    float x[8], y[8], dq[8], dk[8], H[8];
     read_group(x, q + R * 16 * L::LK + c0, L::LK, at);
     read_group(y, k + R * 16 * L::LK + c0, L::LK, at);
 #pragma unroll
@@ -106,29 +217,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
       dk[e] = same[e % 4 / 2] * x[e];
       H[e] = 0;
     }
-#pragma unroll
-    for (int l = 0; l < kLevels; ++l) {
-#pragma unroll
-      for (int e = 0; e < 8; ++e)
-        tile[e] = rounded<E>(BlockDecays::later(e, 1 << l, at) ? x[e] * d.since[e] : y[e] * d.until[e]);
-      write_group(tile, scratch, L::LG, at);
-      __syncwarp();
-      float grad[1][2][4];
-      clear(grad);
-      multiply<P, Depth::fast, Depth::slow, 16>(grad, by_level + l * L::one, L::LG, scratch, L::LG, at.lane);
-      __syncwarp();
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const float y_e = grad[0][e / 4][e % 4];
-        const bool later = BlockDecays::later(e, 1 << l, at);
-        if (later)
-          dq[e] = fmaf(y_e, d.since[e], dq[e]);
-        else
-          dk[e] = fmaf(y_e, d.until[e], dk[e]);
-        H[e] = fmaf(later ? tile[e] : -tile[e], y_e, H[e]);
-      }
-      d.merge(1 << l, at);
-    }
+    add_levels<P>(dq, dk, H, x, y, d, by_level, scratch, at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       x[e] = rounded<E>(x[e] * d.since[e]);
@@ -150,22 +239,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
       }
     float by_q[8] = {}, by_k[8] = {}, key_sum[8];
     float f[4] = {1, 1, 1, 1};  // of the strips between
-#pragma unroll
-    for (int J = 2; J >= 0; --J) {
-      if (J >= R) continue;
-      float grad[1][2][4];
-      clear(grad);
-      multiply<P, Depth::fast, Depth::slow, 16>(grad, m + R * 16 * L::LP + J * 16, L::LP, k + J * 16 * L::LK + c0,
-                                                L::LK, at.lane);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const int c = e / 4 * 2 + e % 2;
-        by_q[e] = fmaf(grad[0][e / 4][e % 4], f[c], by_q[e]);
-        H[e] = fmaf(rounded<E>(x[e] * f[c]), grad[0][e / 4][e % 4], H[e]);
-      }
-#pragma unroll
-      for (int c = 0; c < 4; ++c) f[c] *= strip[J][c];
-    }
+    add_earlier<P>(by_q, H, f, x, strip, m + R * 16 * L::LP, k + c0, R, at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {  // f: all strips before this one
       const int c = e / 4 * 2 + e % 2;
@@ -174,26 +248,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     }
 #pragma unroll
     for (int c = 0; c < 4; ++c) f[c] = 1;
-#pragma unroll
-    for (int I = 1; I < 4; ++I) {
-      if (I <= R) continue;
-      float row[8], grad[1][2][4];
-      clear(grad);
-      read_group(row, q + I * 16 * L::LK + c0, L::LK, at);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) row[e] *= f[e / 4 * 2 + e % 2];
-      write_group(row, scratch, L::LG, at);
-      __syncwarp();
-      multiply<P, Depth::slow, Depth::slow, 16>(grad, m + I * 16 * L::LP + R * 16, L::LP, scratch, L::LG, at.lane);
-      __syncwarp();
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        by_k[e] += grad[0][e / 4][e % 4];
-        H[e] = fmaf(-y[e], grad[0][e / 4][e % 4], H[e]);
-      }
-#pragma unroll
-      for (int c = 0; c < 4; ++c) f[c] *= strip[I][c];
-    }
+    add_later<P>(by_k, H, f, y, strip, m + R * 16, q + c0, scratch, R, at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) {  // f: all strips after this one
       const int c = e / 4 * 2 + e % 2;
@@ -216,25 +271,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
         if (c + 1 < z.K) a.dq_parts[to + 1] = dq[e + 1], a.dk_parts[to + 1] = dk[e + 1];
       }
     }
-    // H becomes its sum over the rows from this one to the strip's end.
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-#pragma unroll
-      for (int by = 1; by < 8; by *= 2) {
-        const float later = __shfl_down_sync(~0u, H[e], 4 * by);
-        if (at.row + by < 8) H[e] += later;
-      }
-    }
-#pragma unroll
-    for (int e = 0; e < 8; ++e)
-      if (e % 4 < 2) {
-        H[e] += __shfl_sync(~0u, H[e + 2], at.pair);
-        key_sum[e] += key_sum[e + 2];
-#pragma unroll
-        for (int by = 1; by < 8; by *= 2) key_sum[e] += __shfl_xor_sync(~0u, key_sum[e], 4 * by);
-        const int c = c0 + Element8::column(e, at);
-        if (at.row == 0) sums[R * KS + c] = H[e], sums[(4 + R) * KS + c] = key_sum[e];
-      }
+    sum_rows(H, key_sum, sums, R, c0, at);
     __syncthreads();
     float* dg = a.d.dg + b * a.d.dg_batch + h * a.d.dg_head + begin * a.d.dg_time + first;
     float common[4];

@@ -93,6 +93,129 @@ __device__ inline float products_of(const unsigned char* x, const unsigned char*
   return sum;
 }
 
+// Pairs of a head, [j, i]: the weights w_j P_ij with the skip; the sums that dg and d_write need, of P_ij do_i . v_j
+// over the thread's j (by_query) and of P_ij do_i . x_j over its i (by_key), and of x . do; adds L_ij do_i . v_j to
+// n_sum. pairs: scale k_j . q_i; m: do_i . x_j
+template <int NP>
+__device__ __forceinline__ void weigh_pairs(uint32_t (&weights)[NP / 2][4], float (&n_sum)[NP][4],
+                                            float (&by_query)[2 * NP], float (&by_key)[2], float& along_out,
+                                            const uint32_t (&pairs)[NP][2], const float (&m)[NP][4],
+                                            const GroupSteps& steps, const float (&sum_row)[2],
+                                            const float (&write_row)[2], float skip, int strip, int row, int pair,
+                                            bool on_diagonal, bool second) {
+#pragma unroll
+  for (int n = 0; n < NP; ++n) {
+    by_query[2 * n] = by_query[2 * n + 1] = 0;
+    weights[n / 2][n % 2 * 2] = weights[n / 2][n % 2 * 2 + 1] = 0;
+    if (n / 2 < strip) continue;  // i < j
+    const int i = n * 8 + pair * 2;
+    const float2 sum = *reinterpret_cast<const float2*>(steps.sum + i);
+#pragma unroll
+    for (int up = 0; up < 2; ++up) {
+      const int j = row + 8 * up;
+      const float f0 = i >= j ? exp2_fast(sum.x - sum_row[up]) : 0.f;
+      const float f1 = i + 1 >= j ? exp2_fast(sum.y - sum_row[up]) : 0.f;
+      const float m0 = m[n][2 * up] * write_row[up], m1 = m[n][2 * up + 1] * write_row[up];
+      n_sum[n][2 * up] = fmaf(f0, m0, n_sum[n][2 * up]);
+      n_sum[n][2 * up + 1] = fmaf(f1, m1, n_sum[n][2 * up + 1]);
+      const float2 products = unpack(pairs[n][up]);
+      const float p0 = products.x * f0, p1 = products.y * f1;
+      by_key[up] = fmaf(p0, m[n][2 * up], fmaf(p1, m[n][2 * up + 1], by_key[up]));
+      by_query[2 * n] = fmaf(p0, m0, by_query[2 * n]);
+      by_query[2 * n + 1] = fmaf(p1, m1, by_query[2 * n + 1]);
+      float w0 = p0 * write_row[up], w1 = p1 * write_row[up];
+      if (n % 2 == up && n / 2 == strip && on_diagonal) {
+        along_out += second ? m[n][2 * up + 1] : m[n][2 * up];
+        w0 += second ? 0.f : skip;
+        w1 += second ? skip : 0.f;
+      }
+      weights[n / 2][n % 2 * 2 + up] = pack(w0, w1);
+    }
+  }
+}
+
+template <int Sums>
+__device__ __forceinline__ void store_pair_sums(HeadSums& sums, float (&by_query)[Sums], const float (&by_key)[2],
+                                                float along_out, bool skip, int strip, int row, int pair, int lane) {
+  constexpr int NP = Sums / 2;
+  // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
+  fold_sums<NP, 16>(by_query, lane);
+  fold_sums<NP / 2, 8>(by_query, lane);
+  fold_sums<NP / 4, 4>(by_query, lane);
+  // the sums 2 n and 2 n + 1, n of three bits of the lane
+  const int mine = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
+  *reinterpret_cast<float2*>(sums.query[strip] + mine * 8 + pair * 2) = {by_query[0], by_query[1]};
+#pragma unroll
+  for (int up = 0; up < 2; ++up) {
+    const float x = sum_lanes(by_key[up], 1, 4);
+    if (pair == 0) sums.key[row + 8 * up] = x;
+  }
+  if (skip) {
+    along_out = sum_lanes(along_out, 1, 32);
+    if (lane == 0) sums.skip[strip] = along_out;
+  }
+}
+
+// Writes the thread's rows of dq or dk, or of the block's part of them if several blocks share a group
+template <int NK>
+__device__ __forceinline__ void write_keys(const BackwardArguments& a, const float (&sum)[NK][4], const Rows& to,
+                                           float* all_parts, int part, int b, int begin, int group, int rows, int row,
+                                           int pair) {
+  const Sizes& z = a.z;
+  const int64_t line = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
+  float* const parts = all_parts + line * z.K;
+  bf16* const out = head_rows(to, b, begin, group);
+#pragma unroll
+  for (int n = 0; n < NK; ++n)
+#pragma unroll
+    for (int up = 0; up < 2; ++up) {
+      const int r = row + 8 * up, c = n * 8 + pair * 2;
+      if (r >= rows || c >= z.K) continue;
+      if (z.parts == 1)
+        *reinterpret_cast<uint32_t*>(out + r * to.time + c) = pack(sum[n][2 * up], sum[n][2 * up + 1]);
+      else
+        *reinterpret_cast<float2*>(parts + static_cast<int64_t>(r) * z.G * z.K + c) = {sum[n][2 * up],
+                                                                                       sum[n][2 * up + 1]};
+    }
+}
+
+// Adds a head's part y of dq or dk to the sum over heads, and leaves its products with the rows of q or k
+template <bool queries, int NK>
+__device__ __forceinline__ void add_rows(float (&sum)[NK][4], const float (&y)[NK][4], HeadSums& sums,
+                                         const GroupSteps& steps, unsigned char* keys, int place, float scale, int row,
+                                         int pair) {
+#pragma unroll
+  for (int up = 0; up < 2; ++up) {
+    const float factor = queries ? scale * steps.since[row + 8 * up] : steps.until[row + 8 * up];
+    const float write = queries ? 1.f : steps.write[row + 8 * up];
+    float along_row = 0;
+#pragma unroll
+    for (int n = 0; n < NK; ++n) {
+      const float y0 = factor * y[n][2 * up], y1 = factor * y[n][2 * up + 1];
+      const float2 key = unpack(*pair_of<KeyTile>(keys, place + up * 8 * 128, n));
+      sum[n][2 * up] = fmaf(write, y0, sum[n][2 * up]);
+      sum[n][2 * up + 1] = fmaf(write, y1, sum[n][2 * up + 1]);
+      along_row = fmaf(key.x, y0, fmaf(key.y, y1, along_row));
+    }
+    along_row = sum_lanes(along_row, 1, 4);
+    if (pair == 0) sums.by_rows[queries ? 0 : 1][row + 8 * up] = along_row;
+  }
+}
+
+// Writes the thread's two rows of dx
+template <int NV>
+__device__ __forceinline__ void write_rows(bf16* dx, const float (&dv)[NV][4], int64_t stride, int row, int rows,
+                                           int V) {
+#pragma unroll
+  for (int up = 0; up < 2; ++up) {
+    if (row + 8 * up >= rows) continue;
+#pragma unroll
+    for (int n = 0; n < NV; ++n)
+      if (n * 8 < V)
+        *reinterpret_cast<uint32_t*>(dx + up * 8 * stride + n * 8) = pack(dv[n][2 * up], dv[n][2 * up + 1]);
+  }
+}
+
 template <int VP>
 __global__ void __launch_bounds__(kChunkThreads, 1)
     chunk_gradients(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
@@ -185,35 +308,8 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
       uint32_t weights[kChunk / 16][4];  // w_j P_ij and the skip, [j, i]
       float by_query[2 * NP], by_key[2] = {0, 0}, along_out = 0;
       wgmma_wait<0>(m);
-#pragma unroll
-      for (int n = 0; n < NP; ++n) {
-        by_query[2 * n] = by_query[2 * n + 1] = 0;
-        weights[n / 2][n % 2 * 2] = weights[n / 2][n % 2 * 2 + 1] = 0;
-        if (n / 2 < strip) continue;  // i < j
-        const int i = n * 8 + pair * 2;
-        const float2 sum = *reinterpret_cast<const float2*>(steps.sum + i);
-#pragma unroll
-        for (int up = 0; up < 2; ++up) {
-          const int j = row + 8 * up;
-          const float f0 = i >= j ? exp2_fast(sum.x - sum_row[up]) : 0.f;
-          const float f1 = i + 1 >= j ? exp2_fast(sum.y - sum_row[up]) : 0.f;
-          const float m0 = m[n][2 * up] * write_row[up], m1 = m[n][2 * up + 1] * write_row[up];
-          n_sum[n][2 * up] = fmaf(f0, m0, n_sum[n][2 * up]);
-          n_sum[n][2 * up + 1] = fmaf(f1, m1, n_sum[n][2 * up + 1]);
-          const float2 products = unpack(pairs[n][up]);
-          const float p0 = products.x * f0, p1 = products.y * f1;
-          by_key[up] = fmaf(p0, m[n][2 * up], fmaf(p1, m[n][2 * up + 1], by_key[up]));
-          by_query[2 * n] = fmaf(p0, m0, by_query[2 * n]);
-          by_query[2 * n + 1] = fmaf(p1, m1, by_query[2 * n + 1]);
-          float w0 = p0 * write_row[up], w1 = p1 * write_row[up];
-          if (n % 2 == up && n / 2 == strip && on_diagonal) {
-            along_out += second ? m[n][2 * up + 1] : m[n][2 * up];
-            w0 += second ? 0.f : skip;
-            w1 += second ? skip : 0.f;
-          }
-          weights[n / 2][n % 2 * 2 + up] = pack(w0, w1);
-        }
-      }
+      weigh_pairs(weights, n_sum, by_query, by_key, along_out, pairs, m, steps, sum_row, write_row, skip, strip, row,
+                  pair, on_diagonal, second);
       const float scaled[2] = {steps.until[row] * write_row[0], steps.until[row + 8] * write_row[1]};
       float dv[NV][4];
       wgmma_fence();
@@ -232,32 +328,10 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
       for (int s = 0; s < kChunk / 16; ++s)
         GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
       wgmma_commit();
-      // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
-      fold_sums<NP, 16>(by_query, lane);
-      fold_sums<NP / 2, 8>(by_query, lane);
-      fold_sums<NP / 4, 4>(by_query, lane);
-      // the sums 2 n and 2 n + 1, n of three bits of the lane
-      const int mine = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-      *reinterpret_cast<float2*>(sums.query[strip] + mine * 8 + pair * 2) = {by_query[0], by_query[1]};
-#pragma unroll
-      for (int up = 0; up < 2; ++up) {
-        const float x = sum_lanes(by_key[up], 1, 4);
-        if (pair == 0) sums.key[row + 8 * up] = x;
-      }
-      if (a.p.skip) {
-        along_out = sum_lanes(along_out, 1, 32);
-        if (lane == 0) sums.skip[strip] = along_out;
-      }
+      store_pair_sums(sums, by_query, by_key, along_out, a.p.skip, strip, row, pair, lane);
       bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
       wgmma_wait<0>(dv);
-#pragma unroll
-      for (int up = 0; up < 2; ++up) {
-        if (row + 8 * up >= rows) continue;
-#pragma unroll
-        for (int n = 0; n < NV; ++n)
-          if (n * 8 < z.V)
-            *reinterpret_cast<uint32_t*>(dx + up * 8 * a.d.dv.time + n * 8) = pack(dv[n][2 * up], dv[n][2 * up + 1]);
-      }
+      write_rows(dx, dv, a.d.dv.time, row, rows, z.V);
     }
     const int place = PairTile::place(row, 0) + pair * 4;
 #pragma unroll
@@ -297,22 +371,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
         write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1], b, first_head + head - 1, chunk, rows, lane);
       const int place = KeyTile::place(row, 0) + pair * 4;
       wgmma_wait<0>(y);
-#pragma unroll
-      for (int up = 0; up < 2; ++up) {
-        const float factor = queries ? a.p.scale * steps.since[row + 8 * up] : steps.until[row + 8 * up];
-        const float write = queries ? 1.f : steps.write[row + 8 * up];
-        float along_row = 0;
-#pragma unroll
-        for (int n = 0; n < NK; ++n) {
-          const float y0 = factor * y[n][2 * up], y1 = factor * y[n][2 * up + 1];
-          const float2 key = unpack(*pair_of<KeyTile>(keys, place + up * 8 * 128, n));
-          sum[n][2 * up] = fmaf(write, y0, sum[n][2 * up]);
-          sum[n][2 * up + 1] = fmaf(write, y1, sum[n][2 * up + 1]);
-          along_row = fmaf(key.x, y0, fmaf(key.y, y1, along_row));
-        }
-        along_row = sum_lanes(along_row, 1, 4);
-        if (pair == 0) sums.by_rows[queries ? 0 : 1][row + 8 * up] = along_row;
-      }
+      add_rows<queries>(sum, y, sums, steps, keys, place, a.p.scale, row, pair);
     }
     threads_barrier(0, kChunkThreads);
     if (queries && warp == 4)
@@ -329,22 +388,8 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
     }
     wgmma_commit();
     wgmma_wait<0>(sum);
-    const Rows& to = queries ? a.d.dq : a.d.dk;
-    const int64_t line = ((static_cast<int64_t>(part) * z.B + b) * z.T + begin) * z.G + group;
-    float* const parts = (queries ? a.dq_parts : a.dk_parts) + line * z.K;
-    bf16* const out = head_rows(to, b, begin, group);
-#pragma unroll
-    for (int n = 0; n < NK; ++n)
-#pragma unroll
-      for (int up = 0; up < 2; ++up) {
-        const int r = row + 8 * up, c = n * 8 + pair * 2;
-        if (r >= rows || c >= z.K) continue;
-        if (z.parts == 1)
-          *reinterpret_cast<uint32_t*>(out + r * to.time + c) = pack(sum[n][2 * up], sum[n][2 * up + 1]);
-        else
-          *reinterpret_cast<float2*>(parts + static_cast<int64_t>(r) * z.G * z.K + c) = {sum[n][2 * up],
-                                                                                         sum[n][2 * up + 1]};
-      }
+    write_keys(a, sum, queries ? a.d.dq : a.d.dk, queries ? a.dq_parts : a.dk_parts, part, b, begin, group, rows, row,
+               pair);
   };
   if (thread < 2 * kGroupThreads)
     keys_or_queries.template operator()<true>();

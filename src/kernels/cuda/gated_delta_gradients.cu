@@ -192,6 +192,72 @@ __device__ void store_decay_gradient(const Problem& p, const Chunk& c, const S& 
   }
 }
 
+// X, M and the pair terms of dg. The rows of `sums` are those of X; a token's row of M counts at its first factor.
+template <class E, int Keys, class S, int Tiles>
+__device__ __forceinline__ void store_pairs(Sum (&M)[Tiles], Sum (&X)[Tiles], const Problem& p, const Chunk& c,
+                                            const S& s, int first, int pair, bool queries, bool pairs_q, bool pairs_k,
+                                            bool exact) {
+  constexpr int depth = Left<E>::depth, ld = S::ld;
+  const PairDecay decay(s.gates, first, pair, p.n);
+  Sum keys[Tiles];  // K K^T, then X o (K K^T)
+  clear(keys);
+  if (pairs_k) {
+    if (p.g.data) {
+      for (int k = 0; k < Keys; k += depth) {
+        Left<E> a;
+        load(a, s.k + first * ld + k, ld);
+        multiply_step<false>(keys, a, 0, s.k + pair * ld + k, ld, exact);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Tiles; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float x = decay.column(i, e) < decay.row(e) ? -X[i][e] * decay.of_rows(i, e) : 0.f;
+        X[i][e] = x;
+        keys[i][e] *= x;
+      }
+    }
+  }
+  store_sums(X, s.X + first * kPairLd + pair, kPairLd);
+  if (p.n > 1) {
+#pragma unroll
+    for (int i = 0; i < Tiles; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) s.sums[decay.row(e) * kSumLd + decay.column(i, e)] = keys[i][e];
+    }
+    __syncthreads();
+  }
+  if (queries) {
+    Sum queried[Tiles];  // Q K^T
+    clear(queried);
+    if (pairs_q && p.g.data) {
+      for (int k = 0; k < Keys; k += depth) {
+        Left<E> a;
+        load(a, s.q + first * ld + k, ld);
+        multiply_step<false>(queried, a, 0, s.k + pair * ld + k, ld, exact);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Tiles; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int token = decay.row(e), col = decay.column(i, e), row = token * p.n;
+        const bool seen = token < c.tokens && col < row + p.n;
+        const float x = seen ? p.scale * M[i][e] * decay.of_tokens(i, e) : 0.f;
+        M[i][e] = x;
+        float* sum = s.sums + row * kSumLd + col;
+        if (p.n == 1) {
+          *sum = keys[i][e] + x * queried[i][e];
+        } else if (seen) {
+          *sum += x * queried[i][e];
+        }
+      }
+    }
+    store_sums(M, s.M + first * kPairLd + pair, kPairLd);
+  }
+}
+
 template <class E, int Keys, int Tokens>
 __global__ void __launch_bounds__(128 * column_groups(Keys), sizeof(E) == 2 && Keys <= 80 ? 2 : 1)
     gradients(const Problem p) {
@@ -288,65 +354,7 @@ __global__ void __launch_bounds__(128 * column_groups(Keys), sizeof(E) == 2 && K
     for (int e = 0; e < 4; ++e) dk[i][e] += read[i][e];
   }
 
-  // X, M and the pair terms of dg. The rows of `sums` are those of X; a token's row of M counts at its first factor.
-  const PairDecay decay(s.gates, first, pair, p.n);
-  Sum keys[pair_tiles];  // K K^T, then X o (K K^T)
-  clear(keys);
-  if (pairs_k) {
-    if (p.g.data) {
-      for (int k = 0; k < Keys; k += depth) {
-        Left<E> a;
-        load(a, s.k + first * ld + k, ld);
-        multiply_step<false>(keys, a, 0, s.k + pair * ld + k, ld, exact);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < pair_tiles; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const float x = decay.column(i, e) < decay.row(e) ? -X[i][e] * decay.of_rows(i, e) : 0.f;
-        X[i][e] = x;
-        keys[i][e] *= x;
-      }
-    }
-  }
-  store_sums(X, s.X + first * kPairLd + pair, kPairLd);
-  if (p.n > 1) {
-#pragma unroll
-    for (int i = 0; i < pair_tiles; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) s.sums[decay.row(e) * kSumLd + decay.column(i, e)] = keys[i][e];
-    }
-    __syncthreads();
-  }
-  if (queries) {
-    Sum queried[pair_tiles];  // Q K^T
-    clear(queried);
-    if (pairs_q && p.g.data) {
-      for (int k = 0; k < Keys; k += depth) {
-        Left<E> a;
-        load(a, s.q + first * ld + k, ld);
-        multiply_step<false>(queried, a, 0, s.k + pair * ld + k, ld, exact);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < pair_tiles; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int token = decay.row(e), col = decay.column(i, e), row = token * p.n;
-        const bool seen = token < c.tokens && col < row + p.n;
-        const float x = seen ? p.scale * M[i][e] * decay.of_tokens(i, e) : 0.f;
-        M[i][e] = x;
-        float* sum = s.sums + row * kSumLd + col;
-        if (p.n == 1) {
-          *sum = keys[i][e] + x * queried[i][e];
-        } else if (seen) {
-          *sum += x * queried[i][e];
-        }
-      }
-    }
-    store_sums(M, s.M + first * kPairLd + pair, kPairLd);
-  }
+  store_pairs<E, Keys>(M, X, p, c, s, first, pair, queries, pairs_q, pairs_k, exact);
   __syncthreads();
 
   if (queries) {

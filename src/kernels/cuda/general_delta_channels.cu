@@ -37,6 +37,188 @@ __device__ constexpr int own_column(int e) {
   return e / 4 * 2 + e % 2;
 }
 
+// Through pairs of different rows within a strip of 16 rows, by levels
+template <Product P>
+__device__ __forceinline__ void add_levels(float (&dx)[2][8], float (&dy)[2][8], float (&H)[8], BlockDecays& d,
+                                           const OperandTiles<Operand<P>>& tiles, const Operand<P>* by_level,
+                                           Operand<P>* scratch, int c0, bool idle, const Place& at) {
+  using E = Operand<P>;
+  using L = ChannelLayout<P>;
+#pragma unroll
+  for (int l = 0; l < kLevels; ++l) {
+    if (idle) break;
+    float pair[2][8], grad[2][1][2][4];
+#pragma unroll
+    for (int t = 0; t < 2; ++t) {
+      level_tile(pair[t], tiles, t, c0, d, 1 << l, at);
+      write_group(pair[t], scratch + t * L::one, L::LG, at);
+      clear(grad[t]);
+    }
+    __syncwarp();
+    const E *of_p = by_level + l * L::one, *of_c = of_p + kLevels * L::one, *of_a = of_c + kLevels * L::one;
+    multiply<P, Depth::fast, Depth::slow, 16>(grad[0], of_p, L::LG, scratch, L::LG, at.lane);
+    multiply<P, Depth::fast, Depth::slow, 16>(grad[0], of_c, L::LG, scratch + L::one, L::LG, at.lane);
+    multiply<P, Depth::slow, Depth::slow, 16>(grad[1], of_c, L::LG, scratch, L::LG, at.lane);
+    multiply<P, Depth::fast, Depth::slow, 16>(grad[1], of_a, L::LG, scratch + L::one, L::LG, at.lane);
+    __syncwarp();
+#pragma unroll
+    for (int t = 0; t < 2; ++t)
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const float row = rounded<E>(pair[t][e]), d_row = grad[t][0][e / 4][e % 4];
+        const bool later = BlockDecays::later(e, 1 << l, at);
+        if (later)
+          dx[t][e] = fmaf(d_row, d.since[e], dx[t][e]);
+        else
+          dy[t][e] = fmaf(d_row, d.until[e], dy[t][e]);
+        H[e] = fmaf(later ? row : -row, d_row, H[e]);
+      }
+    d.merge(1 << l, at);
+  }
+}
+
+// q and e: through pairs of the strip R with the earlier strips; f becomes the decay of these strips
+template <Product P>
+__device__ __forceinline__ void add_earlier(float (&far)[2][8], float (&H)[8], float (&f)[4],
+                                            const float (&strip)[4][4], const OperandTiles<Operand<P>>& tiles,
+                                            const Operand<P>* matrices, int R, int c0, bool idle, const Place& at) {
+  using E = Operand<P>;
+  using L = ChannelLayout<P>;
+  const auto block = [&](int matrix, int I, int J) { return matrices + matrix * L::matrix + I * 16 * L::LP + J * 16; };
+#pragma unroll
+  for (int J = 2; J >= 0; --J) {
+    if (J >= R || idle) continue;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float x[8], grad[1][2][4];
+      read_group(x, tiles.strip(rows_q + i, R, c0), tiles.ld, at);
+      clear(grad);
+#pragma unroll
+      for (int w = 0; w < 2; ++w)
+        multiply<P, Depth::fast, Depth::slow, 16>(grad, block(2 * i + w, R, J), L::LP, tiles.strip(rows_k + w, J, c0),
+                                                  tiles.ld, at.lane);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        const float d_row = grad[0][e / 4][e % 4];
+        far[i][e] = fmaf(d_row, f[own_column(e)], far[i][e]);
+        H[e] = fmaf(rounded<E>(x[e] * f[own_column(e)]), d_row, H[e]);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < 4; ++n) f[n] *= strip[J][n];
+  }
+}
+
+// k and w: through pairs of the later strips with the strip R; f becomes the decay of these strips
+template <Product P>
+__device__ __forceinline__ void add_later(float (&far)[2][8], float (&H)[8], float (&f)[4], const float (&strip)[4][4],
+                                          const OperandTiles<Operand<P>>& tiles, const Operand<P>* matrices,
+                                          Operand<P>* scratch, int R, int c0, bool idle, const Place& at) {
+  using L = ChannelLayout<P>;
+  const auto block = [&](int matrix, int I, int J) { return matrices + matrix * L::matrix + I * 16 * L::LP + J * 16; };
+#pragma unroll
+  for (int I = 1; I < 4; ++I) {
+    if (I <= R || idle) continue;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float row[8];
+      read_group(row, tiles.strip(rows_q + i, I, c0), tiles.ld, at);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) row[e] *= f[own_column(e)];
+      write_group(row, scratch + i * L::one, L::LG, at);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int w = 0; w < 2; ++w) {
+      float y[8], grad[1][2][4];
+      read_group(y, tiles.strip(rows_k + w, R, c0), tiles.ld, at);
+      clear(grad);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        multiply<P, Depth::slow, Depth::slow, 16>(grad, block(2 * i + w, I, R), L::LP, scratch + i * L::one, L::LG,
+                                                  at.lane);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        far[w][e] += grad[0][e / 4][e % 4];
+        H[e] = fmaf(-y[e], grad[0][e / 4][e % 4], H[e]);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int n = 0; n < 4; ++n) f[n] *= strip[I][n];
+  }
+}
+
+// H becomes its sum over the rows from this one to the strip's end, key_sum its sum over the rows before this one. The
+// sums of the whole strip go to `sums`.
+__device__ __forceinline__ void sum_rows(float (&H)[8], float (&key_sum)[8], float* sums, int R, int c0,
+                                         const Place& at) {
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+#pragma unroll
+    for (int by = 1; by < 8; by *= 2) {
+      const float later = __shfl_down_sync(~0u, H[e], 4 * by), earlier = __shfl_up_sync(~0u, key_sum[e], 4 * by);
+      if (at.row + by < 8) H[e] += later;
+      if (at.row >= by) key_sum[e] += earlier;
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < 8; ++e)
+    if (e % 4 < 2) {
+      H[e] += __shfl_sync(~0u, H[e + 2], at.pair);
+      const float half = __shfl_sync(~0u, key_sum[e], 28 + at.pair), all = half + key_sum[e + 2];
+      const float before = __shfl_up_sync(~0u, key_sum[e], 4), before_2 = __shfl_up_sync(~0u, key_sum[e + 2], 4);
+      key_sum[e] = at.row == 0 ? 0.f : before;
+      key_sum[e + 2] = at.row == 0 ? half : half + before_2;
+      const int column = c0 + Element8::column(e, at);
+      if (at.row == 0) sums[R * kChannels + column] = H[e];
+      if (at.row == 7) sums[(4 + R) * kChannels + column] = all;
+    }
+}
+
+// Through pairs of equal rows; `same`: their gradients
+template <class E>
+__device__ __forceinline__ void add_equal_rows(float (&dx)[2][8], float (&dy)[2][8], const float (&same)[4][2],
+                                               const OperandTiles<E>& tiles, int R, int c0, const Place& at) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    float row[8];
+    read_group(row, tiles.strip(i, R, c0), tiles.ld, at);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const int h = e % 4 / 2;
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        if (i < rows_k)
+          dy[j][e] = fmaf(same[2 * i + j][h], row[e], dy[j][e]);
+        else
+          dx[j][e] = fmaf(same[2 * j + i - rows_k][h], row[e], dx[j][e]);
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ void write_decays(const GeneralProblem& p, const ChunkPlace& c, float* dg,
+                                             const float (&H)[8], const float (&key_sum)[8], const float (&strip)[4][4],
+                                             const float* sums, int first, int R, int c0, const Place& at) {
+  float common[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int column = c0 + i / 2 * 8 + at.pair * 2 + i % 2;
+    common[i] = first + column < p.K ? strip[0][i] * strip[1][i] * (strip[2][i] * strip[3][i]) *
+                                           p.along[c.index * p.key_tile + first + column]
+                                     : 0.f;
+#pragma unroll
+    for (int s = 0; s < 4; ++s)
+      if (s != R) common[i] += sums[(s < R ? 4 + s : s) * kChannels + column];
+  }
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    const int r = R * 16 + Element8::row(e, at), column = c0 + Element8::column(e, at);
+    if (r < c.steps && first + column < p.K) dg[r * p.d.dg_time + column] = H[e] + key_sum[e] + common[own_column(e)];
+  }
+}
+
 template <Product P>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     general_channels(const __grid_constant__ GeneralProblem p) {
@@ -94,53 +276,8 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     __syncthreads();
 
     float dx[2][8] = {}, dy[2][8] = {}, H[8] = {};  // gradients of the rows of q and e, of k and w
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float row[8];
-      read_group(row, tiles.strip(i, R, c0), tiles.ld, at);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const int h = e % 4 / 2;
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-          if (i < rows_k)
-            dy[j][e] = fmaf(same[2 * i + j][h], row[e], dy[j][e]);
-          else
-            dx[j][e] = fmaf(same[2 * j + i - rows_k][h], row[e], dx[j][e]);
-        }
-      }
-    }
-#pragma unroll
-    for (int l = 0; l < kLevels; ++l) {
-      if (idle) break;
-      float pair[2][8], grad[2][1][2][4];
-#pragma unroll
-      for (int t = 0; t < 2; ++t) {
-        level_tile(pair[t], tiles, t, c0, d, 1 << l, at);
-        write_group(pair[t], scratch + t * L::one, L::LG, at);
-        clear(grad[t]);
-      }
-      __syncwarp();
-      const E *of_p = by_level + l * L::one, *of_c = of_p + kLevels * L::one, *of_a = of_c + kLevels * L::one;
-      multiply<P, Depth::fast, Depth::slow, 16>(grad[0], of_p, L::LG, scratch, L::LG, at.lane);
-      multiply<P, Depth::fast, Depth::slow, 16>(grad[0], of_c, L::LG, scratch + L::one, L::LG, at.lane);
-      multiply<P, Depth::slow, Depth::slow, 16>(grad[1], of_c, L::LG, scratch, L::LG, at.lane);
-      multiply<P, Depth::fast, Depth::slow, 16>(grad[1], of_a, L::LG, scratch + L::one, L::LG, at.lane);
-      __syncwarp();
-#pragma unroll
-      for (int t = 0; t < 2; ++t)
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          const float row = rounded<E>(pair[t][e]), d_row = grad[t][0][e / 4][e % 4];
-          const bool later = BlockDecays::later(e, 1 << l, at);
-          if (later)
-            dx[t][e] = fmaf(d_row, d.since[e], dx[t][e]);
-          else
-            dy[t][e] = fmaf(d_row, d.until[e], dy[t][e]);
-          H[e] = fmaf(later ? row : -row, d_row, H[e]);
-        }
-      d.merge(1 << l, at);
-    }
+    add_equal_rows(dx, dy, same, tiles, R, c0, at);
+    add_levels<P>(dx, dy, H, d, tiles, by_level, scratch, c0, idle, at);
     decay_strip(tiles, c0, d, at);
 #pragma unroll
     for (int e = 0; e < 8; ++e)
@@ -171,28 +308,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     };
     float f[4] = {1, 1, 1, 1};  // of the strips between
     float far[2][8] = {};       // gradients of rows decayed since the strip's start, or until its end
-#pragma unroll
-    for (int J = 2; J >= 0; --J) {
-      if (J >= R || idle) continue;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float x[8], grad[1][2][4];
-        read_group(x, tiles.strip(rows_q + i, R, c0), tiles.ld, at);
-        clear(grad);
-#pragma unroll
-        for (int w = 0; w < 2; ++w)
-          multiply<P, Depth::fast, Depth::slow, 16>(grad, block(2 * i + w, R, J), L::LP, tiles.strip(rows_k + w, J, c0),
-                                                    tiles.ld, at.lane);
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          const float d_row = grad[0][e / 4][e % 4];
-          far[i][e] = fmaf(d_row, f[own_column(e)], far[i][e]);
-          H[e] = fmaf(rounded<E>(x[e] * f[own_column(e)]), d_row, H[e]);
-        }
-      }
-#pragma unroll
-      for (int n = 0; n < 4; ++n) f[n] *= strip[J][n];
-    }
+    add_earlier<P>(far, H, f, strip, tiles, matrices, R, c0, idle, at);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // f: all strips before this one
       float x[8], of_chunk[8];
@@ -207,37 +323,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     }
 #pragma unroll
     for (int n = 0; n < 4; ++n) f[n] = 1;
-#pragma unroll
-    for (int I = 1; I < 4; ++I) {
-      if (I <= R || idle) continue;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float row[8];
-        read_group(row, tiles.strip(rows_q + i, I, c0), tiles.ld, at);
-#pragma unroll
-        for (int e = 0; e < 8; ++e) row[e] *= f[own_column(e)];
-        write_group(row, scratch + i * L::one, L::LG, at);
-      }
-      __syncwarp();
-#pragma unroll
-      for (int w = 0; w < 2; ++w) {
-        float y[8], grad[1][2][4];
-        read_group(y, tiles.strip(rows_k + w, R, c0), tiles.ld, at);
-        clear(grad);
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          multiply<P, Depth::slow, Depth::slow, 16>(grad, block(2 * i + w, I, R), L::LP, scratch + i * L::one, L::LG,
-                                                    at.lane);
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          far[w][e] += grad[0][e / 4][e % 4];
-          H[e] = fmaf(-y[e], grad[0][e / 4][e % 4], H[e]);
-        }
-      }
-      __syncwarp();
-#pragma unroll
-      for (int n = 0; n < 4; ++n) f[n] *= strip[I][n];
-    }
+    add_later<P>(far, H, f, strip, tiles, matrices, scratch, R, c0, idle, at);
     float key_sum[8] = {};
 #pragma unroll
     for (int w = 0; w < 2; ++w) {  // f: all strips after this one
@@ -267,47 +353,11 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
       to.data[first + at.thread] = p.rows_of<E>(p.d_rows, c.index, rows_e)[first + at.thread];
     }
 
-    // H becomes its sum over the rows from this one to the strip's end, key_sum its sum over the rows before this one.
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-#pragma unroll
-      for (int by = 1; by < 8; by *= 2) {
-        const float later = __shfl_down_sync(~0u, H[e], 4 * by), earlier = __shfl_up_sync(~0u, key_sum[e], 4 * by);
-        if (at.row + by < 8) H[e] += later;
-        if (at.row >= by) key_sum[e] += earlier;
-      }
-    }
-#pragma unroll
-    for (int e = 0; e < 8; ++e)
-      if (e % 4 < 2) {
-        H[e] += __shfl_sync(~0u, H[e + 2], at.pair);
-        const float half = __shfl_sync(~0u, key_sum[e], 28 + at.pair), all = half + key_sum[e + 2];
-        const float before = __shfl_up_sync(~0u, key_sum[e], 4), before_2 = __shfl_up_sync(~0u, key_sum[e + 2], 4);
-        key_sum[e] = at.row == 0 ? 0.f : before;
-        key_sum[e + 2] = at.row == 0 ? half : half + before_2;
-        const int column = c0 + Element8::column(e, at);
-        if (at.row == 0) sums[R * kChannels + column] = H[e];
-        if (at.row == 7) sums[(4 + R) * kChannels + column] = all;
-      }
+    sum_rows(H, key_sum, sums, R, c0, at);
     __syncthreads();
     if (!p.d.dg) continue;
     float* dg = p.d.dg + c.b * p.d.dg_batch + c.h * p.d.dg_head + c.begin * p.d.dg_time + first;
-    float common[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int column = c0 + i / 2 * 8 + at.pair * 2 + i % 2;
-      common[i] = first + column < p.K ? strip[0][i] * strip[1][i] * (strip[2][i] * strip[3][i]) *
-                                             p.along[c.index * p.key_tile + first + column]
-                                       : 0.f;
-#pragma unroll
-      for (int s = 0; s < 4; ++s)
-        if (s != R) common[i] += sums[(s < R ? 4 + s : s) * kChannels + column];
-    }
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const int r = R * 16 + Element8::row(e, at), column = c0 + Element8::column(e, at);
-      if (r < c.steps && first + column < p.K) dg[r * p.d.dg_time + column] = H[e] + key_sum[e] + common[own_column(e)];
-    }
+    write_decays(p, c, dg, H, key_sum, strip, sums, first, R, c0, at);
   }
 }
 
