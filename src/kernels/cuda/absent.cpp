@@ -27,6 +27,8 @@ template kernels::Kernel<op::Project> kernel();
 template kernels::Kernel<op::BatchedProduct> kernel();
 template kernels::Kernel<op::Conv4> kernel();
 template kernels::Kernel<op::TokenShift> kernel();
+template kernels::Kernel<op::Rwkv7Keys> kernel();
+template kernels::Kernel<op::Rwkv7Read> kernel();
 template kernels::Kernel<op::RowNorm> kernel();
 template kernels::Kernel<op::GateSilu> kernel();
 template kernels::Kernel<op::GateSwish> kernel();

@@ -30,6 +30,8 @@ SB_CUDA(Project, project)
 SB_CUDA_NONE(BatchedProduct)  // cuBLAS, through ATen
 SB_CUDA(Conv4, conv4)
 SB_CUDA(TokenShift, token_shift)
+SB_CUDA(Rwkv7Keys, rwkv7_keys)
+SB_CUDA(Rwkv7Read, rwkv7_read)
 SB_CUDA(RowNorm, row_norm)
 SB_CUDA(GateSilu, gate_silu)
 SB_CUDA(GateSwish, gate_swish)
