@@ -81,6 +81,35 @@ std::vector<Tensor> token_shift(const Tensor& x, const Tensor& last, const std::
   return kernels::run(op::TokenShift{}, in);
 }
 
+Rwkv7Operands rwkv7_keys(const Tensor& decay, const Tensor& rate, const Tensor& key, const Tensor& key_scale,
+                         const Tensor& key_rate, int64_t heads) {
+  const char* here = "rwkv7_keys";
+  kernels::check_shape(here, "key", key, {-1, -1, -1});
+  const int64_t d = key.size(2);
+  if (heads < 1 || d % heads != 0)
+    throw bad_input(here, "heads, expected a divisor of " + std::to_string(d) + ", got " + std::to_string(heads));
+  kernels::check_shape(here, "decay", decay, {key.size(0), key.size(1), d});
+  kernels::check_shape(here, "rate", rate, {key.size(0), key.size(1), d});
+  kernels::check_shape(here, "key_scale", key_scale, {d});
+  kernels::check_shape(here, "key_rate", key_rate, {d});
+  const auto out = kernels::run(op::Rwkv7Keys{heads}, {decay, rate, key, key_scale, key_rate});
+  return {out[0], out[1], out[2], out[3]};
+}
+Tensor rwkv7_read(const Tensor& o, const Tensor& r, const Tensor& k, const Tensor& v, const Tensor& bonus,
+                  const Tensor& gain, const Tensor& bias, const Tensor& gate, double eps) {
+  const char* here = "rwkv7_read";
+  kernels::check_shape(here, "o", o, {-1, -1, -1, -1});
+  const int64_t B = o.size(0), T = o.size(1), h = o.size(2), K = o.size(3);
+  kernels::check_shape(here, "r", r, {B, T, h, K});
+  kernels::check_shape(here, "k", k, {B, T, h, K});
+  kernels::check_shape(here, "v", v, {B, T, h, K});
+  kernels::check_shape(here, "bonus", bonus, {h, K});
+  kernels::check_shape(here, "gain", gain, {h * K});
+  kernels::check_shape(here, "bias", bias, {h * K});
+  kernels::check_shape(here, "gate", gate, {B, T, h * K});
+  return kernels::run(op::Rwkv7Read{eps}, {o, r, k, v, bonus, gain, bias, gate})[0];
+}
+
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   return normed("rms_norm", {Norm::rms, NormGate::none, eps}, x, gain, {});
 }

@@ -20,6 +20,20 @@ at::Tensor conv4(const at::Tensor& x, const at::Tensor& weight, const at::Tensor
 // [B,1,C] is the frame before t = 0 (undefined: zeros). The token shift of RWKV.
 std::vector<at::Tensor> token_shift(const at::Tensor& x, const at::Tensor& last, const std::vector<at::Tensor>& mu);
 
+// Operands of RWKV-7's recurrence [B,T,h,K] from projections [B,T,h K] and parameters [h K]: a = sigma(rate),
+// g = -e^{-1/2} sigma(decay) (float32 if x has a half-precision type), k = key (1 + (a - 1) key_rate),
+// erase = u / max(|u|, 1e-12) per head with u = key key_scale, write = a erase.
+struct Rwkv7Operands {
+  at::Tensor g, k, erase, write;
+};
+Rwkv7Operands rwkv7_keys(const at::Tensor& decay, const at::Tensor& rate, const at::Tensor& key,
+                         const at::Tensor& key_scale, const at::Tensor& key_rate, int64_t heads);
+// RWKV-7's read-out: (norm(o) gain + bias + (sum_K r k bonus) v) gate. The norm subtracts the mean of a head and
+// divides by its deviation. o, r, k, v [B,T,h,K]; bonus [h,K]; gain, bias [h K]; gate and result [B,T,h K].
+at::Tensor rwkv7_read(const at::Tensor& o, const at::Tensor& r, const at::Tensor& k, const at::Tensor& v,
+                      const at::Tensor& bonus, const at::Tensor& gain, const at::Tensor& bias, const at::Tensor& gate,
+                      double eps);
+
 // gain * x / sqrt(mean(x^2) + eps) over the last axis.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 // rms_norm(x) * silu(gate), as in GLA, RetNet and the delta rules.

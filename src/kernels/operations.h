@@ -63,7 +63,13 @@ struct Conv4 {  // x, weight, bias?, tail? -> y
   bool silu;
 };
 struct TokenShift {};  // x, last?, mu... -> x + mu (the frame before - x) for every mu
-struct RowNorm {       // x, gain?, gate? -> y
+struct Rwkv7Keys {     // decay, rate, key, key_scale, key_rate -> g, k, erase, write
+  int64_t heads;
+};
+struct Rwkv7Read {  // o, r, k, v, bonus, gain, bias, gate -> y
+  double eps;
+};
+struct RowNorm {  // x, gain?, gate? -> y
   Norm norm;
   NormGate gate;
   double eps;

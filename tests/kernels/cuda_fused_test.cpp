@@ -75,6 +75,33 @@ TEST_F(CudaFused, TokenShift) {
   }
 }
 
+TEST_F(CudaFused, Rwkv7KeysAndRead) {
+  for (const int64_t K : {2, 64, 72, 81, 92, 128, 200, 256}) {  // 81: in ATen
+    const int64_t h = 3, d = h * K, time = 37;
+    const auto flat = [&](const char* name, uint64_t seed) { return Given{name, noise({2, time, d}, seed)}; };
+    const auto by_head = [&](const char* name, uint64_t seed) { return Given{name, noise({2, time, h, K}, seed)}; };
+    const auto wide = [](const char* name, at::IntArrayRef sizes, uint64_t seed) {
+      return Given{name, noise(sizes, seed), Kind::wide};
+    };
+    const Operation keys = [&](const Tensors& in) -> Tensors {
+      const auto [g, k, erase, write] = rwkv7_keys(in[0], in[1], in[2], in[3], in[4], h);
+      return {g, k, erase, write};
+    };
+    const Givens key_inputs{flat("decay", 1), flat("rate", 2), flat("key", 3), wide("key_scale", {d}, 4),
+                            wide("key_rate", {d}, 5)};
+    expect("rwkv7_keys", c10::str("K ", K), keys, key_inputs);
+    const Operation read = [](const Tensors& in) -> Tensors {
+      return {rwkv7_read(in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7], 1e-3)};
+    };
+    const Givens read_inputs{by_head("o", 1),          by_head("r", 2),      by_head("k", 3),      by_head("v", 4),
+                             wide("bonus", {h, K}, 5), wide("gain", {d}, 6), wide("bias", {d}, 7), flat("gate", 8)};
+    expect("rwkv7_read", c10::str("K ", K), read, read_inputs);
+    if (K != 92) continue;
+    expect_same_on_device("rwkv7_keys", keys, key_inputs, Mode::bf16);
+    expect_same_on_device("rwkv7_read", read, read_inputs, Mode::bf16);
+  }
+}
+
 TEST_F(CudaFused, Norms) {
   for (const int64_t width : {3, 16, 64, 72, 81, 96, 120, 128, 144, 162, 256, 768, 2304, 2592}) {
     const int64_t heads = width > 256 ? 1 : 3;

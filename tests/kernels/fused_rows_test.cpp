@@ -51,6 +51,36 @@ TEST_F(FusedRows, TokenShiftMixesWithTheFrameBefore) {
   EXPECT_TRUE(at::equal(token_shift(x[0], {}, {x[2]})[0], token_shift(x[0], at::zeros_like(x[1]), {x[2]})[0]));
 }
 
+TEST_F(FusedRows, OperandsAndReadOutOfRwkv7EqualTheirFormulas) {
+  const int64_t B = 2, T = 3, h = 2, K = 6, d = h * K;
+  const auto flat = [&](uint64_t seed) { return noise({B, T, d}, seed); };
+  const auto by_head = [&](uint64_t seed) { return noise({B, T, h, K}, seed); };
+  const auto heads = [&](const Tensor& x) { return x.reshape({B, T, h, K}); };
+  const Tensors keys{flat(1), flat(2), flat(3), noise({d}, 4), noise({d}, 5)};
+  expect_fused(
+      "keys",
+      [&](const Tensors& x) {
+        const auto [g, k, erase, write] = rwkv7_keys(x[0], x[1], x[2], x[3], x[4], h);
+        return at::stack({g, k, erase, write});
+      },
+      [&](const Tensors& x) {
+        const Tensor a = 1 / (1 + (-x[1]).exp()), u = heads(x[2] * x[3]), unit = u / (u * u).sum(-1, true).sqrt();
+        return at::stack(
+            {heads(-std::exp(-0.5) / (1 + (-x[0]).exp())), heads(x[2] - x[2] * (1 - a) * x[4]), unit, unit * heads(a)});
+      },
+      keys);
+  const Tensors read{by_head(1),       by_head(2),    by_head(3),    by_head(4),
+                     noise({h, K}, 5), noise({d}, 6), noise({d}, 7), flat(8)};
+  expect_fused(
+      "read", [](const Tensors& x) { return rwkv7_read(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], 1e-3); },
+      [&](const Tensors& x) {
+        const Tensor o = x[0] - x[0].mean(-1, true), normed = o / ((o * o).mean(-1, true) + 1e-3).sqrt();
+        const Tensor bonus = (x[1] * x[2] * x[4]).sum(-1, true) * x[3];
+        return (normed.flatten(2) * x[5] + x[6] + bonus.flatten(2)) * x[7];
+      },
+      read, 5e-6);
+}
+
 TEST_F(FusedRows, NormsEqualTheirFormulas) {
   for (int64_t width : {3, 16, 64, 81, 200}) {
     const std::string what = "width " + std::to_string(width);
@@ -214,6 +244,8 @@ TEST_F(FusedRows, ReportsWrongShapesInOneLine) {
   }
   EXPECT_THROW(conv4(at::ones({2, 5, 8}), at::ones({8, 4}), {}, true), Error);
   EXPECT_THROW(token_shift(at::ones({2, 5, 8}), {}, {at::ones({8})}), Error);
+  const Tensor x = at::ones({2, 5, 8}), row = at::ones({8});
+  EXPECT_THROW(rwkv7_keys(x, x, x, row, row, 3), Error);
   EXPECT_THROW(gate_silu(at::ones({2, 8}), at::ones({8})), Error);
   EXPECT_THROW(gate_swish(at::ones({2, 7}), at::ones({1})), Error);
   EXPECT_THROW(rope(at::ones({1, 2, 1, 81}), 1000, 1), Error);

@@ -67,7 +67,6 @@ class Rwkv7 final : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads();
-    const auto type = x.scalar_type();
     const auto mixed =
         token_shift(x, context.carried("shift"),
                     {mu_w_->value, mu_a_->value, mu_r_->value, mu_k_->value, mu_v_->value, mu_g_->value});
@@ -75,25 +74,19 @@ class Rwkv7 final : public Mixer {
     context.carry("shift", x.narrow(1, x.size(1) - 1, 1));
     const auto outer = [](const at::Tensor& y, const Lora& lora) { return project(y, lora.out, lora.bias); };
 
-    const auto g = -std::exp(-0.5) * at::sigmoid(wide(outer(at::tanh(project(x_w, decay_.in)), decay_)));
-    const auto a = at::sigmoid(wide(outer(project(x_a, rate_.in), rate_)));
+    const auto decay = outer(at::tanh(project(x_w, decay_.in)), decay_), rate = outer(project(x_a, rate_.in), rate_);
+    const auto r = heads_of(project(x_r, r_), h), key = project(x_k, k_);
+    const auto v = heads_of(mixed_values(project(x_v, v_), x_v, context), h);
+    const auto [g, k, erase, write] = rwkv7_keys(decay, rate, key, key_scale_->value, key_rate_->value, h);
     if (context.gates) {
-      context.record("decay", heads_of(g, h).exp());
-      context.record("write", heads_of(a, h));
+      context.record("decay", g.exp());
+      context.record("write", heads_of(at::sigmoid(wide(rate)), h));
     }
-    const auto r = project(x_r, r_), key = wide(project(x_k, k_));
-    const auto v = mixed_values(project(x_v, v_), x_v, context);
-    const auto direction = heads_of(key * key_scale_->value, h);
-    const auto kk = direction / direction.norm(2, {-1}, true).clamp_min(1e-12);
-    const auto k = (key * (1 + (a - 1) * key_rate_->value)).to(type);
-
-    DeltaOperands rule{heads_of(r, h), heads_of(k, h), heads_of(v, h), kk.to(type), {}, heads_of(g, h)};
-    rule.write = (kk * heads_of(a, h)).to(type);
-    const auto o = carried_general_delta(context, rule, 1, EraseFrom::before_decay);
-    const auto normed = at::layer_norm(o, {head_}, {}, {}, 1e-5 * static_cast<double>(head_));
-    const auto bonus = (rule.q * rule.k * bonus_->value).sum(-1, true) * rule.v;
-    const auto read = flat_heads(normed) * norm_->value + norm_bias_->value + flat_heads(bonus);
-    return project((read * outer(at::sigmoid(project(x_g, gate_.in)), gate_)).to(type), out_);
+    const auto o = carried_general_delta(context, {r, k, v, erase, write, g}, 1, EraseFrom::before_decay);
+    const auto gate = outer(at::sigmoid(project(x_g, gate_.in)), gate_);
+    return project(
+        rwkv7_read(o, r, k, v, bonus_->value, norm_->value, norm_bias_->value, gate, 1e-5 * static_cast<double>(head_)),
+        out_);
   }
 
   Taxonomy taxonomy() const override { return {Taxonomy::Action::matrix, true, true, false, true, o_.width * head_}; }
