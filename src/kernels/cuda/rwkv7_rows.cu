@@ -63,7 +63,7 @@ struct HeadWalk {
     for (int i = 0; i < P; ++i) {
       if (column(i) >= width) continue;
       if constexpr (sizeof(E) == 2)
-        *reinterpret_cast<uint32_t*>(to + column(i)) = pair_bits(x.v[2 * i], x.v[2 * i + 1]);
+        *reinterpret_cast<uint32_t*>(to + column(i)) = pack(x.v[2 * i], x.v[2 * i + 1]);
       else
         *reinterpret_cast<float2*>(to + column(i)) = make_float2(x.v[2 * i], x.v[2 * i + 1]);
     }
