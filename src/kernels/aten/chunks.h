@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/least_log_decay.h"
+
 namespace sb::aten {
 
 inline constexpr int64_t kChunk = 64;
@@ -46,9 +48,8 @@ inline at::Tensor decay_between(const at::Tensor& x, at::ScalarType type) {
 }
 
 // Cumulative log-decay inside a chunk, along dim. Uses double, since differences of large sums must stay accurate.
-// Clamps each log-decay at -800, where the factor is 0 in every type, to keep the sums finite.
 inline at::Tensor cumulative(const at::Tensor& g, int64_t dim) {
-  return g.to(at::kDouble).clamp_min(-800).cumsum(dim);
+  return g.to(at::kDouble).clamp_min(kLeastLogDecay).cumsum(dim);
 }
 
 // left_i . exp(from_i - to_j) right_j for j <= i - gap, else 0, if every key channel has its own cumulative log-decays

@@ -2,6 +2,7 @@
 // a chunk. A block has eight warps; a chunk has 64 steps.
 #pragma once
 #include "kernels/cuda/tile_copies.cuh"
+#include "kernels/least_log_decay.h"
 
 namespace sb::cuda::attention {
 
@@ -100,14 +101,13 @@ struct StepDecays {
     else
       return i < j ? 0.f : expf(static_cast<float>(sum[i] - sum[j]));
   }
-  // Executed by one warp. g: log-decays from the chunk's first step on; null: no decay. Log-decays are clamped at -200,
-  // where the factor is 0 anyway.
+  // Executed by one warp. g: log-decays from the chunk's first step on; null: no decay.
   __device__ void scan(const float* g, int64_t stride, int steps, int lane) {
     double x[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int t = 2 * lane + i;
-      x[i] = g && t < steps ? fmaxf(g[t * stride], -200.f) : 0.;
+      x[i] = g && t < steps ? fmaxf(g[t * stride], static_cast<float>(kLeastLogDecay)) : 0.;
     }
     double before = x[0] + x[1];
 #pragma unroll

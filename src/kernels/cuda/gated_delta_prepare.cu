@@ -1,13 +1,14 @@
 // Computes gates, inverse and P of all chunks in parallel (formulas: gated_delta_problem.cuh).
 #include "kernels/cuda/delta_inverse.cuh"
 #include "kernels/cuda/gated_delta_problem.cuh"
+#include "kernels/least_log_decay.h"
 
 namespace sb::cuda {
 namespace {
 
 constexpr int kThreads = 128;
 
-// Prefix sums in double, so that small log-decays still count after one of -1e4. Executed by one warp, two rows per
+// Prefix sums in double, so that small log-decays still count after one of -800. Executed by one warp, two rows per
 // lane.
 __device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
   const int lane = lane_id();
@@ -17,7 +18,7 @@ __device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
     float g = 0, beta = 0;
     if (token < c.tokens) {
       if (p.g.data && factor == 0) g = row_start<float>(p.g, c)[token * p.g.time];
-      if (g < -1e6f) g = -1e6f;  // an infinite decay must not make differences of infinities
+      if (g < static_cast<float>(kLeastLogDecay)) g = static_cast<float>(kLeastLogDecay);
       beta = row_start<float>(p.beta, c)[token * p.beta.time + factor * p.beta.factor];
     }
     if (fabsf(beta) < kLeastBeta) beta = kLeastBeta;
