@@ -230,7 +230,7 @@ TEST(Comparison, WithCollapsedRunIsUndecidedAndExcludesItFromMeans) {
 
 std::string text_of(const Rows& rows, const std::string& claim) {
   const Claims& claims = shipped_claims();
-  return verdict_text({"test", "Test", "", {claim}}, {judge(rows, claims, *claims.find(claim))}, rows);
+  return verdict_text({"test", "", "Test", "", {claim}}, {judge(rows, claims, *claims.find(claim))}, rows);
 }
 
 // What a run that is not finished leaves.
@@ -265,7 +265,7 @@ TEST(RunsWithoutAccuracy, AreListedByOutcome) {
   EXPECT_TRUE(has(text, "1 run of this claim is diverged and in no mean: " + diverged + " (delta_net, task 1, seed 2)",
                   "1 run of this claim is not finished and in no mean: " + begun + " (delta_net, task 1, "));
   const auto json =
-      verdict_json({"test", "", "", {}}, {judge(rows, shipped_claims(), *shipped_claims().find("gates"))}, rows);
+      verdict_json({"test", "", "", "", {}}, {judge(rows, shipped_claims(), *shipped_claims().find("gates"))}, rows);
   EXPECT_EQ(json["claims"][0]["scales"][0]["without_figure"].size(), 2U);
   // Runs of other claims are none of it.
   EXPECT_TRUE(judged(rows, "attention_falls_to_chance").comparisons[0].figures.lost.empty());
