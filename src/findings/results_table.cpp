@@ -150,8 +150,8 @@ class Filler {
     std::vector<double> values;
     for (const size_t run : group.averaged) {
       if (is_choice(rows_, claims_, run)) continue;
-      if (const auto words = collapsed_run(rows_, run)) {
-        out.footnotes.push_back("Collapsed in training and in no mean: " + *words + ".");
+      if (collapsed_run(rows_, run)) {
+        out.footnotes.push_back(collapse_text(run));
       } else if (const auto value =
                      measured(rows_.runs[run], place, [](const Measurement& m) { return std::optional(m.accuracy); })) {
         runs.push_back(run);

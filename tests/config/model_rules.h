@@ -20,6 +20,7 @@ inline const std::map<std::string, std::vector<std::string>>& zoo() {
       {"retnet", {"heads", "mlp"}},
       {"mamba", {"d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"}},
       {"mamba2", {"heads", "d_state", "complementary", "a_min", "short_conv", "output_gate", "mlp"}},
+      {"gru", {"a_min", "mlp"}},
       {"gla", {"heads", "expand_k", "expand_v", "complementary", "a_min", "short_conv", "output_gate", "mlp"}},
       {"delta_net", {"heads", "expand_k", "expand_v", "negative_eigenvalues", "short_conv", "output_gate", "mlp"}},
       {"gated_delta_net",

@@ -194,7 +194,7 @@ TEST(ResultsTable, NamesCollapsedAndDivergedRunsAndExcludesThemFromMeans) {
       row_of(table_of(runs(grid + "[1]\n", change(1, 0))), "Transformer").cells.at({1, Column::corrected});
   EXPECT_FALSE(lost.accuracy);
   ASSERT_EQ(lost.footnotes.size(), 1U);
-  EXPECT_TRUE(lost.footnotes[0].starts_with("Collapsed in training and in no mean: transformer, task 1, seed 1"))
+  EXPECT_TRUE(lost.footnotes[0].starts_with("At learning rate 0.001 training collapsed: accuracy "))
       << lost.footnotes[0];
   const std::string text = results_markdown(table_of(runs(grid + "[1]\n", change(1, 0))));
   EXPECT_TRUE(has(text, "| Transformer | .860 ± .005 | – | –¹ |"));
