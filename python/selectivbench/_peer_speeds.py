@@ -10,11 +10,11 @@ import tempfile
 from ._program import whole_program
 from .peers import CHOICE_SEED, Peers
 
-_SECONDS = 120  # that measuring may take; all models at quick take a few
+_SHARE = 0.05  # of the budget that measuring may take, beside the plan; all models at quick take a few seconds
 
 
-def peer_speeds(peers: Peers, threads: int) -> dict[str, int]:
-    """Tokens per second of a training step on the CPU, by model. Empty if the program is missing or cannot measure them."""
+def peer_speeds(peers: Peers, threads: int, budget: float) -> dict[str, int]:
+    """Tokens per second of a training step on the CPU, by model. Empty if the program is missing or cannot measure them in time."""
     program, task = whole_program(os.environ.get("PATH", "")), peers.tasks[0]
     if program is None or not isinstance(task, int):
         return {}
@@ -26,7 +26,7 @@ def peer_speeds(peers: Peers, threads: int) -> dict[str, int]:
                 file = pathlib.Path(folder, f"{model}.toml")
                 file.write_text(_config(peers, task, model), encoding="utf-8")
                 words.append(f"--config={file}")
-            said = subprocess.run(words, check=True, capture_output=True, text=True, timeout=_SECONDS).stdout
+            said = subprocess.run(words, check=True, capture_output=True, text=True, timeout=_SHARE * budget).stdout
             rows = json.loads(said)["rows"]
             return {model: round(row["tokens_per_second"]) for model, row in zip(models, rows)}
         except (OSError, subprocess.SubprocessError, ValueError, KeyError):

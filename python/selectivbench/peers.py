@@ -62,7 +62,8 @@ class Peers:
                 f"[rank] task, no results of {shown(task)} to compare with at scale {self.scale}, which has {', '.join(map(str, self.tasks))}; "
                 "train models on it, and name the file that `freeze` writes with peers= (docs/rank.md)"
             )
-        return replace(self, settings={each: self.settings[each] for each in chosen})
+        runs = [run for run in self.runs if run["task"] in chosen]
+        return replace(self, settings={each: self.settings[each] for each in chosen}, runs=runs)
 
     def models(self, task: TaskName) -> list[str]:
         """Names of the models with runs of this task."""

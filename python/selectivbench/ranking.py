@@ -175,8 +175,8 @@ class _Ranker:
             }
         except (Exception, SystemExit) as error:
             raise self._failure(error) from error
-        speeds = peer_speeds(self.peers, torch.get_num_threads()) if self.device.type == "cpu" else {}
         jobs = make_plan(self.peers, costs, limit, time.monotonic() - began)
+        speeds = peer_speeds(self.peers, torch.get_num_threads(), limit) if self.device.type == "cpu" else {}
         plan = {
             "identity": identity,
             "width": self.width,

@@ -11,6 +11,13 @@
 #include "findings/protocol.h"
 
 namespace sb {
+namespace {
+
+double rate_of(const Choice& choice) {
+  return parse_finite(choice.lr).value_or(0);
+}
+
+}  // namespace
 
 std::string Variant::text() const {
   std::string out = residual;
@@ -74,26 +81,35 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
   const auto best_of = [](const std::vector<Choice>& all) {
     return std::find_if(all.begin(), all.end(), [](const Choice& choice) { return choice.chosen; });
   };
+  const auto variants_of = [](const std::vector<Choice>& all) {
+    std::set<Variant> out;
+    for (const auto& choice : all) out.insert(choice.variant);
+    return out;
+  };
+  const auto rates_of = [](const std::vector<Choice>& all) {
+    std::set<double> out;
+    for (const auto& choice : all) out.insert(rate_of(choice));
+    return out;
+  };
   const std::vector<Choice> tried = of_model(1);
+  const std::set<Variant> variants = variants_of(tried);
+  const std::set<double> rates = rates_of(tried);
   const auto chosen = best_of(tried);
-  const bool one_rate = std::all_of(tried.begin(), tried.end(), [&](const Choice& c) { return c.lr == tried[0].lr; });
-  if (chosen == tried.end() || one_rate) return 0;
+  if (chosen == tried.end() || rates.size() < 2) return 0;
+  const double rate = rate_of(*chosen);
   double gain = 0;
   bool checked = false;
   for (const int task : {2, 3}) {
     const std::vector<Choice> others = of_model(task);
-    const auto best = best_of(others),
-               same = std::find_if(others.begin(), others.end(), [&](const Choice&choice) {
-                 return choice.variant == chosen->variant && choice.lr == chosen->lr && choice.valid;
-               });
-    if (best == others.end() || same == others.end() || others.size() < 2) continue;
-    checked |= std::all_of(tried.begin(), tried.end(), [&](const Choice& choice) {
-      return std::any_of(others.begin(), others.end(), [&](const Choice& o) { return o.variant == choice.variant; });
+    const auto best = best_of(others);
+    const auto same = std::find_if(others.begin(), others.end(), [&](const Choice& choice) {
+      return choice.variant == chosen->variant && choice.lr == chosen->lr && choice.valid;
     });
-    const double rate = parse_finite(best->lr).value_or(0);
-    const bool largest = std::none_of(others.begin(), others.end(),
-                                      [&](const Choice& choice) { return parse_finite(choice.lr).value_or(0) > rate; });
-    gain = std::max(gain, (*best->valid - *same->valid) * (largest ? 2 : 1));
+    if (best == others.end() || same == others.end()) continue;
+    const std::set<double> more = rates_of(others);
+    const bool beyond = rate == *rates.rbegin() ? *more.rbegin() > rate : *more.begin() < rate;
+    checked |= beyond && variants_of(others) == variants;
+    gain = std::max(gain, (*best->valid - *same->valid) * (rate_of(*best) == *more.rbegin() ? 2 : 1));
   }
   return chosen->at_edge && !checked ? 1 : gain;
 }

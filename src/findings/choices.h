@@ -28,15 +28,15 @@ struct Choice {
   std::optional<double> valid;  // accuracy; nullopt if the run diverged or collapsed
   bool chosen = false;          // best of its model
   bool open = false;            // chosen, but another variant of the model was not tried at this rate
-  bool at_edge = false;         // chosen, and no larger rate was tried with this model
+  bool at_edge = false;         // chosen, and no larger or no smaller rate was tried with this model
 };
 // By model, in the paper's order. Settings are chosen on task 1; other tasks only show whether they would differ.
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task = 1);
 
 // How much accuracy other settings might still give this model: the gain of the best setting over the chosen one where
 // other tasks were tried on the grammar of the choices, twice that if the best rate there is the largest. 1 if the
-// chosen rate is the largest or smallest tried and on no other task all variants were tried. 0 if nothing was chosen
-// for this model.
+// chosen rate is the largest or smallest tried, and no other task was tried with all variants and a rate beyond it. 0
+// if nothing was chosen for this model, or from one rate.
 double open_gain(const Rows& rows, const Claims& claims, const std::string& model);
 
 }  // namespace sb

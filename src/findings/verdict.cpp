@@ -116,8 +116,7 @@ std::string need_of(const ComparisonVerdict& v) {
     return formatted("more models than {}: so few can agree by chance", models);
   if (v.withheld.empty() || v.effect.n < least_grammars) return "";
   if (!v.open.empty())
-    return formatted("all settings of {} on task 3 of the choices' grammar (configs/choices_task3.toml)",
-                     joined(v.open, " and "));
+    return formatted("other settings of {} on task 3 of the choices' grammar", joined(v.open, " and "));
   return v.figures.at_ceiling ? "a larger grammar: the models are at the ceiling of this one"
                               : "better settings for the model below the n-gram";
 }

@@ -21,7 +21,7 @@ at::Tensor conv4(const at::Tensor& x, const at::Tensor& weight, const at::Tensor
 std::vector<at::Tensor> token_shift(const at::Tensor& x, const at::Tensor& last, const std::vector<at::Tensor>& mu);
 
 // Operands of RWKV-7's recurrence [B,T,h,K] from projections [B,T,h K] and parameters [h K]: a = sigma(rate),
-// g = -e^{-1/2} sigma(decay) (float32 if x has a half-precision type), k = key (1 + (a - 1) key_rate),
+// g = -e^{-1/2} sigma(decay) (float32 if key has a half-precision type), k = key (1 + (a - 1) key_rate),
 // erase = u / max(|u|, 1e-12) per head with u = key key_scale, write = a erase.
 struct Rwkv7Operands {
   at::Tensor g, k, erase, write;

@@ -10,7 +10,7 @@ namespace sb {
 
 struct TrainBenchRequest {
   std::vector<std::string> models;
-  std::vector<RunConfig> configs;  // these runs instead of `models` and the sizes below, if there are any
+  std::vector<RunConfig> configs;  // also measured, with their own sizes
   int width = 256, layers = 8, batch = 8;
   int elements = 200;  // per sequence of task 1; two frames each
   int repeats = 5;

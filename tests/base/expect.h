@@ -19,9 +19,10 @@ testing::AssertionResult has(std::string_view text, const Parts&... parts) {
   return testing::AssertionSuccess();
 }
 
-// Whether none of the parts stands in the text.
+// Whether none of the parts stands in the text, which must not be empty.
 template <class... Parts>
 testing::AssertionResult lacks(std::string_view text, const Parts&... parts) {
+  if (text.empty()) return testing::AssertionFailure() << "an empty text lacks everything";
   for (const std::string_view part : std::initializer_list<std::string_view>{parts...})
     if (text.find(part) != text.npos) return testing::AssertionFailure() << "'" << part << "' in: " << text;
   return testing::AssertionSuccess();

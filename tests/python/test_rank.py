@@ -403,11 +403,11 @@ class SpeedTest(TemporaryFolder):
         (self.folder / "selectivbench").write_text("#!/bin/sh\n")  # the launcher of an environment
         (self.folder / "selectivbench").chmod(0o755)
         with mock.patch.dict(os.environ, {"PATH": str(self.folder)}):
-            self.assertEqual(peer_speeds(load_peers("quick"), 1), {})
+            self.assertEqual(peer_speeds(load_peers("quick"), 1, 600), {})
         (self.folder / "selectivbench").unlink()
         (self.folder / "selectivbench").symlink_to("/bin/false")  # a program that cannot measure
         with mock.patch.dict(os.environ, {"PATH": str(self.folder)}):
-            self.assertEqual(peer_speeds(load_peers("quick"), 1), {})
+            self.assertEqual(peer_speeds(load_peers("quick"), 1, 600), {})
 
     @needs_program
     def test_the_whole_program_measures_the_shipped_networks(self):
@@ -416,7 +416,7 @@ class SpeedTest(TemporaryFolder):
         peers = load_peers("quick")
         some = replace(peers, runs=[run for run in peers.runs if run["model"] in ("gla", "mamba")])
         with mock.patch.dict(os.environ, {"PATH": os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]}):
-            found = peer_speeds(some, 1)
+            found = peer_speeds(some, 1, 3600)
         self.assertEqual(set(found), {"gla", "mamba"})
         self.assertTrue(all(speed > 0 for speed in found.values()))
         for model in found:  # the network is that of the shipped run

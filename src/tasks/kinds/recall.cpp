@@ -7,7 +7,7 @@
 //                       asked  -   -  -  -  -  - v1 v2
 // Symbols 0 .. values-1 are values, the next ones are keys; without keys, one symbol "?" asks.
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "base/error.h"
@@ -213,7 +213,8 @@ class RecallOracle final : public Oracle {
     double total = 0;
     for (int v = 0; v < c_.values; ++v) {
       const int count = counts[static_cast<size_t>(v)] - best;
-      const double weight = count == 0 ? 1 : std::pow(odds, count);
+      double weight = 1;  // odds to the power of count
+      for (int i = 0; i < std::abs(count); ++i) weight = count > 0 ? weight * odds : weight / odds;
       total += weight;
       if (weight > 0) out.push_back({v, weight});
     }

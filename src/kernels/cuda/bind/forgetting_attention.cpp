@@ -65,7 +65,7 @@ Tensors forgetting_attention(const op::ForgettingAttention&, const Tensors& in, 
 Tensors forgetting_attention_back(const op::ForgettingAttention&, const Back& back) {
   const int64_t width = back.d_out[0].size(3);
   const Tensors& kept = back.saved;
-  const Tensor d_out = heads_first(back.d_out[0], forgetting_width(width)), g = kept[7];
+  const Tensor d_out = with_aligned_rows(heads_first(back.d_out[0], forgetting_width(width))), g = kept[7];
   const Tensors d = flash_backward(d_out, kept, flash_scale(width));
   Tensor dg;
   if (back.wanted[3]) {
