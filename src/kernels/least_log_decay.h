@@ -1,10 +1,12 @@
-// The smallest log-decay in sums of log-decays.
+// The smallest log-decays in sums of log-decays.
 #pragma once
 
 namespace sb {
 
-// Smaller log-decays are replaced by this one, so that sums and their differences stay finite. Its factor, 1e-87, is 0 in
-// float32. Sums in float32 lose the digits of weak decays beside it, so it is not smaller.
-inline constexpr double kLeastLogDecay = -200;
+// Smaller log-decays are replaced by this one, so that sums and their differences stay finite. Its factor is 0 in every
+// type.
+inline constexpr double kLeastLogDecay = -800;
+// The same for sums that are float32, where weak decays lose digits beside strong ones. Its factor is 0 in float32.
+inline constexpr float kLeastLogDecayFloat = -200;
 
 }  // namespace sb

@@ -107,7 +107,7 @@ struct StepDecays {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int t = 2 * lane + i;
-      x[i] = g && t < steps ? fmaxf(g[t * stride], static_cast<float>(kLeastLogDecay)) : 0.;
+      x[i] = g && t < steps ? fmaxf(g[t * stride], kLeastLogDecayFloat) : 0.;
     }
     double before = x[0] + x[1];
 #pragma unroll

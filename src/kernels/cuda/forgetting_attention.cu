@@ -6,7 +6,7 @@
 namespace sb::cuda {
 namespace {
 
-// A smaller bound than kLeastLogDecay: sums of c over all frames are added to scores.
+// Nearer to 0 than kLeastLogDecayFloat: sums of c over all frames are added to scores.
 constexpr float kLeastLog = -100, kLog2E = 1.44269504f;
 constexpr int kTile = 64;  // keys, or queries
 constexpr int kWarps = 4;  // 16 keys each
