@@ -43,8 +43,8 @@ class Task {
   void fill(Split split, uint64_t first, int count, Batch& out, int pad_to = 0) const;  // first .. first+count-1
 
   // The right answer of each element of a row, [elements]; -1: the element has no answer. All frames of an element have
-  // the same answer. With squared error, 0 means that the values of the batch are asked for.
-  virtual void answers(const Batch& batch, int row, int32_t* out) const = 0;
+  // the same answer. With squared error, 0 means that the values of the batch are asked for. By default Batch::state.
+  virtual void answers(const Batch& batch, int row, int32_t* out) const;
   // Symbol class that each answer emits, [answers]; empty if answers are not hidden states.
   virtual std::span<const int32_t> shown() const { return {}; }
   // If has_law(): distribution of the answer given the id of the current state, [answers]. Predictions are compared

@@ -1,8 +1,6 @@
 // Copying: a string of random symbols is shown once, then blank frames ask for it again, symbol by symbol.
 //   shown  w_1 w_2 ... w_n  .   .  ...  .
 //   asked   -   -  ...  -  w_1 w_2 ... w_n
-#include <algorithm>
-
 #include "random/philox.h"
 #include "tasks/task_registry.h"
 
@@ -38,9 +36,6 @@ class Copying final : public Task {
         target[length_ + i] = drawn;
       }
     }
-  }
-  void answers(const Batch& batch, int row, int32_t* out) const override {
-    std::copy_n(batch.state.data() + static_cast<size_t>(row) * batch.elements, batch.elements, out);
   }
   std::unique_ptr<Oracle> oracle(Split) const override { return std::make_unique<Recall>(symbols_); }
   std::shared_ptr<const Task> at(Split, int length) const override {

@@ -238,9 +238,6 @@ class Counters final : public Task {
       for (size_t t = begin; t < end; ++t) out.target[t] = out.element[t] < 0 ? -1 : state[out.element[t]];
     }
   }
-  void answers(const Batch& batch, int row, int32_t* out) const override {
-    std::copy_n(batch.state.data() + static_cast<size_t>(row) * batch.elements, batch.elements, out);
-  }
   std::unique_ptr<Oracle> oracle(Split split) const override {
     return std::make_unique<NextOracle>(of(split).oracle(split));
   }

@@ -1,8 +1,6 @@
 // Dyck: brackets of several types open and close. The model names the type of the innermost open bracket.
 //   shown   (0  (1  )0  )1      types 0 and 1 open as (0, types 2 and 3 as (1; 0 and 2 close as )0, 1 and 3 as )1
 //   asked    1   2   1   empty
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/format.h"
 #include "grammar/brackets.h"
@@ -66,9 +64,6 @@ class Dyck final : public Task {
     part.task.fill(split, samples, out, pad_to);
     for (int32_t& state : out.state) state = answer_of(*part.language, state);
     for (int32_t& target : out.target) target = target < 0 ? -1 : answer_of(*part.language, target);
-  }
-  void answers(const Batch& batch, int row, int32_t* out) const override {
-    std::copy_n(batch.state.data() + static_cast<size_t>(row) * batch.elements, batch.elements, out);
   }
   std::unique_ptr<Oracle> oracle(Split split) const override {
     const Part& part = of(split);

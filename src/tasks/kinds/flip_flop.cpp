@@ -1,8 +1,6 @@
 // Flip-flop: instructions to write, read or ignore, each followed by a bit. A read asks for the bit last written.
 //   shown   w 1 i 0 i 0 r 1 w 0 r 0
 //   asked   - - - - - - 1 - - - 0 -
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/format.h"
 #include "random/philox.h"
@@ -80,9 +78,6 @@ class FlipFlop final : public Task {
         shown[2 * e + 1] = static_cast<int16_t>(bit + (instruction == read ? written : drawn));
       }
     }
-  }
-  void answers(const Batch& batch, int row, int32_t* out) const override {
-    std::copy_n(batch.state.data() + static_cast<size_t>(row) * batch.elements, batch.elements, out);
   }
   std::unique_ptr<Oracle> oracle(Split) const override { return std::make_unique<Memory>(); }
   std::shared_ptr<const Task> at(Split split, int ignored) const override {

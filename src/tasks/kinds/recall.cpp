@@ -268,9 +268,6 @@ class Recall final : public Task {
       }
     }
   }
-  void answers(const Batch& batch, int row, int32_t* out) const override {
-    std::copy_n(batch.state.data() + static_cast<size_t>(row) * batch.elements, batch.elements, out);
-  }
   std::unique_ptr<Oracle> oracle(Split) const override { return std::make_unique<RecallOracle>(c_); }
   std::shared_ptr<const Task> at(Split, int length) const override {
     RecallConfig other = c_;

@@ -135,9 +135,6 @@ class WordProblem final : public Task {
       }
     }
   }
-  void answers(const Batch& batch, int row, int32_t* out) const override {
-    std::copy_n(batch.state.data() + static_cast<size_t>(row) * batch.elements, batch.elements, out);
-  }
   std::unique_ptr<Oracle> oracle(Split) const override {
     return std::make_unique<StateFilter>(machine_, shape().channels, word_.hidden);
   }
