@@ -10,9 +10,6 @@ __device__ E* row_of(const TokenRows<Void>& view, int64_t r) {
   return static_cast<E*>(view.data) + r * view.token;
 }
 
-__device__ inline float softplus(float v) {
-  return v > 20 ? v : fmaxf(v, 0.f) + log1pf(expf(-fabsf(v)));
-}
 __device__ inline float log_sigmoid(float v) {
   return fminf(v, 0.f) - log1pf(expf(-fabsf(v)));
 }
