@@ -169,6 +169,11 @@ Tensor gate_silu(const Tensor& y, const Tensor& z) {
     throw bad_input("gate_silu", "gate, expected " + c10::str(y.sizes()) + ", got " + c10::str(z.sizes()));
   return kernels::run(op::GateSilu{}, {y, z})[0];
 }
+Tensor gate_sigmoid(const Tensor& y, const Tensor& z, double scale) {
+  if (y.sizes() != z.sizes())
+    throw bad_input("gate_sigmoid", "gate, expected " + c10::str(y.sizes()) + ", got " + c10::str(z.sizes()));
+  return kernels::run(op::GateSigmoid{scale}, {y, z})[0];
+}
 Tensor gate_swish(const Tensor& ab, const Tensor& beta) {
   if (ab.dim() == 0 || ab.size(-1) % 2 != 0)
     throw bad_input("gate_swish", "ab, expected an even last axis, got " + c10::str(ab.sizes()));

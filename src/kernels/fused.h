@@ -69,6 +69,8 @@ at::Tensor rms_norm_outer_eps(const at::Tensor& x, const at::Tensor& gain, doubl
 at::Tensor l2_normalise(const at::Tensor& x);
 // y * silu(z)
 at::Tensor gate_silu(const at::Tensor& y, const at::Tensor& z);
+// scale y sigma(z): values, erase vectors and the read-out of KDA and Gated DeltaNet-2
+at::Tensor gate_sigmoid(const at::Tensor& y, const at::Tensor& z, double scale = 1);
 // a sigma(beta a) * b. The last axis of ab [...,2n] holds a, then b. beta is a scalar tensor.
 at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
 // softplus(x + bias), bias over the last axis; returns x + bias where it exceeds 20.

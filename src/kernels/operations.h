@@ -78,7 +78,10 @@ struct RowNorm {       // x, gain?, gate? -> y
   NormGate gate;
   double eps;
 };
-struct GateSilu {};       // y, z -> y silu(z)
+struct GateSilu {};   // y, z -> y silu(z)
+struct GateSigmoid {  // y, z -> scale y sigma(z)
+  double scale;
+};
 struct GateSwish {};      // ab, beta -> a sigma(beta a) b
 struct SoftplusBias {};   // x, bias -> softplus(x + bias)
 struct SoftplusDecay {};  // x, bias, A_log -> -e^{A_log} softplus(x + bias)

@@ -173,6 +173,7 @@ TEST_F(CudaFused, Gates) {
     const Given y{"y", noise({3, 50, width}, 2)}, z{"z", 4 * noise({3, 50, width}, 1)},
         bias{"bias", noise({width}, 3), Kind::wide}, A_log{"A_log", noise({width}, 5), Kind::wide};
     expect("gate_silu", where, [](const Tensors& in) -> Tensors { return {gate_silu(in[0], in[1])}; }, {y, z});
+    expect("gate_sigmoid", where, [](const Tensors& in) -> Tensors { return {gate_sigmoid(in[0], in[1], 2)}; }, {y, z});
     expect("gate_swish", where, [](const Tensors& in) -> Tensors { return {gate_swish(in[0], in[1])}; },
            {{"ab", noise({3, 50, 2 * width}, 6)}, {"beta", at::full({1}, 0.8, at::kDouble), Kind::wide, "ab"}});
     expect("softplus_bias", where, [](const Tensors& in) -> Tensors { return {softplus_bias(in[0], in[1])}; },

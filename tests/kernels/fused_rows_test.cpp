@@ -190,6 +190,9 @@ TEST_F(FusedRows, GatesEqualTheirFormulas) {
     const Tensor x = 4 * noise({3, 50, width}, 1), y = noise({3, 50, width}, 2), bias = noise({width}, 3);
     expect_fused("silu " + what, [](const Tensors& in) { return gate_silu(in[0], in[1]); }, {y, x});
     expect_fused(
+        "sigmoid " + what, [](const Tensors& in) { return gate_sigmoid(in[0], in[1], 2); },
+        [](const Tensors& in) { return 2 * in[0] / (1 + (-in[1]).exp()); }, {y, x});
+    expect_fused(
         "swish " + what, [](const Tensors& in) { return gate_swish(in[0], in[1]); },
         {noise({3, 50, 2 * width}, 6), at::full({1}, 0.8, at::kDouble)}, 1e-5);
     expect_fused("softplus " + what, [](const Tensors& in) { return softplus_bias(in[0], in[1]); }, {x, bias});
@@ -320,6 +323,7 @@ TEST_F(FusedRows, ReportsWrongShapesInOneLine) {
   EXPECT_THROW(mamba3_gates(x, x, x, at::ones({7}), 0), Error);
   EXPECT_THROW(mamba3_keys({x, x, row, row, at::ones({3, 8}), at::ones({3, 8})}, x, at::ones({2, 5, 3})), Error);
   EXPECT_THROW(gate_silu(at::ones({2, 8}), at::ones({8})), Error);
+  EXPECT_THROW(gate_sigmoid(at::ones({2, 8}), at::ones({8})), Error);
   EXPECT_THROW(gate_swish(at::ones({2, 7}), at::ones({1})), Error);
   EXPECT_THROW(rope(at::ones({1, 2, 1, 81}), 1000, 1), Error);
 }
