@@ -118,7 +118,8 @@ cudaError_t mamba3_keys_forward(const Mamba3Keys& p, const Mamba3KeyOutputs& out
     sum_turns<E><<<items, kThreads, staged, stream>>>(p, z, sums);
     constexpr int each = kWarps * kHeadsOfWarp<R>;
     const dim3 grid(items, static_cast<unsigned>((z.heads + each - 1) / each));
-    keys_forward<E, R><<<grid, kThreads, 0, stream>>>(p, z, out, sums);
+    const int warps = std::min(kWarps, (z.heads + kHeadsOfWarp<R> - 1) / kHeadsOfWarp<R>);
+    keys_forward<E, R><<<grid, 32 * warps, 0, stream>>>(p, z, out, sums);
     return cudaGetLastError();
   });
 }

@@ -200,16 +200,23 @@ __global__ void __launch_bounds__(kThreads)
   for (int t = begin + warp; t < end; t += kThreads / 32) {
     const int64_t token = static_cast<int64_t>(b) * z.time + t;
     const E* const turn = static_cast<const E*>(p.turn.data) + token * p.turn.token;
-    for (int j = lane; j < z.angles; j += 32) {
+    float tangent[2] = {};
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int j = lane + 32 * r;
+      if (j >= z.angles) continue;
+      tangent[r] = tanhf(to_float(turn[j]));
       float sum = from.turn[token * z.angles + j];
       for (int h = 0; h < z.heads; ++h) sum = fmaf(later[h * row + j], p.step[token * z.heads + h], sum);
-      const float tangent = tanhf(to_float(turn[j]));
-      static_cast<E*>(d.d_turn.data)[token * d.d_turn.token + j] = from_float<E>(kPi * (1 - tangent * tangent) * sum);
+      static_cast<E*>(d.d_turn.data)[token * d.d_turn.token + j] =
+          from_float<E>(kPi * (1 - tangent[r] * tangent[r]) * sum);
     }
-    for (int h = lane; h < z.heads; h += 32) {
-      float sum = d.d_step[token * z.heads + h];
-      for (int j = 0; j < z.angles; ++j) sum = fmaf(later[h * row + j], tanhf(to_float(turn[j])), sum);
-      d.d_step[token * z.heads + h] = kPi * sum;
+    for (int first = 0; first < z.heads; first += 32) {
+      const int h = first + lane, used = min(h, z.heads - 1);
+      float sum = d.d_step[token * z.heads + used];
+      for (int j = 0; j < z.angles; ++j)
+        sum = fmaf(later[used * row + j], __shfl_sync(~0u, j < 32 ? tangent[0] : tangent[1], j % 32), sum);
+      if (h < z.heads) d.d_step[token * z.heads + h] = kPi * sum;
     }
   }
 }
@@ -219,6 +226,10 @@ __global__ void __launch_bounds__(kThreads)
 size_t rounded(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
+int warps_of(const Stretches& z) {
+  const int each = z.rows_per_lane() == 1 ? kHeadsOfWarp<1> : kHeadsOfWarp<2>;
+  return (z.heads + each - 1) / each;
+}
 struct ScratchBytes {
   size_t totals, turn, parts;
   int blocks;
@@ -226,7 +237,7 @@ struct ScratchBytes {
       : totals(rounded(sizeof(float) * static_cast<size_t>(z.items()) * static_cast<size_t>(z.turns()))),
         turn(rounded(sizeof(float) * static_cast<size_t>(z.batch) * static_cast<size_t>(z.time) *
                      static_cast<size_t>(z.angles))),
-        blocks(std::min(z.items(), 2 * multiprocessors())) {
+        blocks(std::min(z.items(), multiprocessors() * std::max(1, kMaxWarps / warps_of(z)))) {
     parts = sizeof(float) * static_cast<size_t>(blocks) * static_cast<size_t>(z.sums());
   }
 };
@@ -251,7 +262,7 @@ cudaError_t mamba3_keys_backward(const Mamba3Keys& p, const Mamba3KeyGradients& 
                            reinterpret_cast<float*>(memory + bytes.totals + bytes.turn)};
   const auto* const sums = static_cast<const double*>(kept);
   cudaError_t status = with_lanes(p, z, [&]<class E, int R>() {
-    const int warps = (z.heads + kHeadsOfWarp<R> - 1) / kHeadsOfWarp<R>;
+    const int warps = warps_of(z);
     const size_t shared = sizeof(float) * static_cast<size_t>(warps) * (2 * kLeft<R> + 8 * R) * 32;
     const cudaError_t launched = launch(keys_backward<E, R>, dim3(static_cast<unsigned>(bytes.blocks)), 32 * warps,
                                         shared, stream, p, z, d, sums, to);
