@@ -296,12 +296,12 @@ int check_all(bool quick) {
   std::mt19937_64 engine(std::random_device{}());
   for (const bool low : {true, false}) {
     for (const size_t heads : {1, 8, 32, 81, 256})
-      for (const size_t tokens : {size_t{1}, size_t{37}, size_t{quick ? 200 : 3000}})
+      for (const size_t tokens : {size_t{1}, size_t{37}, quick ? size_t{200} : size_t{3000}})
         check_gates(verdict, low, tokens, heads, heads == 8 ? 0.3 : 0, engine);
     for (const size_t states : {4, 12, 64, 128, 132, 256})
-      for (const size_t time : {size_t{1}, size_t{16}, size_t{17}, size_t{quick ? 40 : 400}})
+      for (const size_t time : {size_t{1}, size_t{16}, size_t{17}, quick ? size_t{40} : size_t{400}})
         check_keys(verdict, {low, 2, time, states == 64 ? size_t{9} : 3, states, time != 16}, engine);
-    check_keys(verdict, {low, 3, size_t{quick ? 50 : 1300}, 32, 128, false}, engine);
+    check_keys(verdict, {low, 3, quick ? size_t{50} : size_t{1300}, 32, 128, false}, engine);
     check_keys(verdict, {low, 1, 20, 64, 128, true}, engine);
     check_keys(verdict, {low, 1, 20, 32, 256, true}, engine);
     check_causality(verdict, {low, 2, 50, 5, 128, true}, engine);
