@@ -21,7 +21,8 @@ set(SB_CUDA_KERNELS
     general_delta_pairs decayed_attention_vector_backward norms decayed_attention_scalar_backward
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention frames gated_delta gates
-    general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward head_scale residual_norm rope rows rwkv7_rows
+    general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward decayed_attention_wgmma_heads head_scale
+    mamba3_gates mamba3_keys mamba3_keys_backward residual_norm rope rows rwkv7_rows
     selective_scan selective_scan_forward tensor_copy token_shift)
 # Conversion of tensors to pointers: needs ATen and the toolkit's headers, works with any libtorch.
 set(SB_CUDA_BIND
@@ -34,6 +35,7 @@ set(SB_CUDA_BIND
     cuda/bind/gates.cpp
     cuda/bind/general_delta.cpp
     cuda/bind/gru.cpp
+    cuda/bind/mamba3.cpp
     cuda/bind/matmul.cpp
     cuda/bind/norm.cpp
     cuda/bind/residual_norm.cpp

@@ -110,6 +110,44 @@ Tensor rwkv7_read(const Tensor& o, const Tensor& r, const Tensor& k, const Tenso
   return kernels::run(op::Rwkv7Read{eps}, {o, r, k, v, bonus, gain, bias, gate})[0];
 }
 
+Mamba3Gates mamba3_gates(const Tensor& dt, const Tensor& rate, const Tensor& trap, const Tensor& bias) {
+  const char* here = "mamba3_gates";
+  kernels::check_shape(here, "dt", dt, {-1, -1, -1});
+  kernels::check_shape(here, "rate", rate, {dt.size(0), dt.size(1), dt.size(2)});
+  kernels::check_shape(here, "trap", trap, {dt.size(0), dt.size(1), dt.size(2)});
+  kernels::check_shape(here, "bias", bias, {dt.size(2)});
+  const auto out = kernels::run(op::Mamba3Gates{}, {dt, rate, trap, bias});
+  return {out[0], out[1], out[2], out[3]};
+}
+Mamba3Keys mamba3_keys(const Mamba3Projections& x, const Tensor& turn, const Tensor& step, const Tensor& angle) {
+  const char* here = "mamba3_keys";
+  kernels::check_shape(here, "key", x.key, {-1, -1, -1});
+  const int64_t B = x.key.size(0), T = x.key.size(1), N = x.key.size(2);
+  kernels::check_shape(here, "query", x.query, {B, T, N});
+  kernels::check_shape(here, "step", step, {B, T, -1});
+  kernels::check_shape(here, "turn", turn, {B, T, -1});
+  const int64_t H = step.size(2), A = turn.size(2);
+  if (2 * A > N)
+    throw bad_input(here, "angles, expected at most " + std::to_string(N / 2) + ", got " + std::to_string(A));
+  if (T == 0) throw bad_input(here, "frames, expected at least 1, got 0");
+  kernels::check_shape(here, "key_gain", x.key_gain, {N});
+  kernels::check_shape(here, "query_gain", x.query_gain, {N});
+  kernels::check_shape(here, "key_bias", x.key_bias, {H, N});
+  kernels::check_shape(here, "query_bias", x.query_bias, {H, N});
+  if (angle.defined()) kernels::check_shape(here, "angle", angle, {B, H, A});
+  const auto out = kernels::run(
+      op::Mamba3Keys{}, {x.key, x.query, x.key_gain, x.query_gain, x.key_bias, x.query_bias, turn, step, angle});
+  return {out[0], out[1], out[2]};
+}
+Tensor rotate_pairs(const Tensor& x, const Tensor& theta) {
+  const int64_t pairs = theta.size(-1), rest = x.size(-1) - 2 * pairs;
+  const auto turned = x.narrow(-1, 0, 2 * pairs).unflatten(-1, {pairs, 2});
+  const auto cos = theta.cos().to(x.scalar_type()), sin = theta.sin().to(x.scalar_type());
+  const auto a = turned.select(-1, 0), b = turned.select(-1, 1);
+  return at::cat({at::stack({a * cos - b * sin, a * sin + b * cos}, -1).flatten(-2), x.narrow(-1, 2 * pairs, rest)},
+                 -1);
+}
+
 Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
   return normed("rms_norm", {Norm::rms, NormGate::none, eps}, x, gain, {});
 }
@@ -130,6 +168,11 @@ Tensor gate_silu(const Tensor& y, const Tensor& z) {
   if (y.sizes() != z.sizes())
     throw bad_input("gate_silu", "gate, expected " + c10::str(y.sizes()) + ", got " + c10::str(z.sizes()));
   return kernels::run(op::GateSilu{}, {y, z})[0];
+}
+Tensor gate_sigmoid(const Tensor& y, const Tensor& z, double scale) {
+  if (y.sizes() != z.sizes())
+    throw bad_input("gate_sigmoid", "gate, expected " + c10::str(y.sizes()) + ", got " + c10::str(z.sizes()));
+  return kernels::run(op::GateSigmoid{scale}, {y, z})[0];
 }
 Tensor gate_swish(const Tensor& ab, const Tensor& beta) {
   if (ab.dim() == 0 || ab.size(-1) % 2 != 0)

@@ -34,6 +34,28 @@ at::Tensor rwkv7_read(const at::Tensor& o, const at::Tensor& r, const at::Tensor
                       const at::Tensor& bonus, const at::Tensor& gain, const at::Tensor& bias, const at::Tensor& gate,
                       double eps);
 
+// Mamba-3's gates [B,T,H], in float32 if dt has a half-precision type, from projections [B,T,H] and bias [H]:
+// step = softplus(dt + bias), decay = -max(1e-4, f(rate)) step, here = sigma(trap) step,
+// before = step - here; f(u) = 1 + u for u >= 0, else 1 / (1 - u).
+struct Mamba3Gates {
+  at::Tensor step, decay, here, before;
+};
+Mamba3Gates mamba3_gates(const at::Tensor& dt, const at::Tensor& rate, const at::Tensor& trap, const at::Tensor& bias);
+// Mamba-3's keys and queries [B,T,H,N]: rms_norm(key) + key_bias, eps 1e-5, with pairs of channels (2j, 2j + 1) rotated
+// by the angle theta_t = theta_{t-1} + pi tanh(turn_t) step_t, j < A; queries alike. key, query [B,T,N]; gains [N];
+// biases [H,N]; turn [B,T,A], 2 A <= N; step [B,T,H]; angle [B,H,A] in double: before the first frame (undefined: 0),
+// and after the last one.
+struct Mamba3Keys {
+  at::Tensor k, q, angle;
+};
+struct Mamba3Projections {
+  at::Tensor key, query, key_gain, query_gain, key_bias, query_bias;
+};
+Mamba3Keys mamba3_keys(const Mamba3Projections& x, const at::Tensor& turn, const at::Tensor& step,
+                       const at::Tensor& angle = {});
+// Rotates the pairs (2j, 2j + 1) of the last axis of x [...,N] by the angles theta [...,n], j < n <= N/2.
+at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta);
+
 // gain * x / sqrt(mean(x^2) + eps) over the last axis.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 // rms_norm(x) * silu(gate), as in GLA, RetNet and the delta rules.
@@ -46,6 +68,8 @@ at::Tensor rms_norm_outer_eps(const at::Tensor& x, const at::Tensor& gain, doubl
 at::Tensor l2_normalise(const at::Tensor& x);
 // y * silu(z)
 at::Tensor gate_silu(const at::Tensor& y, const at::Tensor& z);
+// scale y sigma(z): values, erase vectors and the read-out of KDA and Gated DeltaNet-2
+at::Tensor gate_sigmoid(const at::Tensor& y, const at::Tensor& z, double scale = 1);
 // a sigma(beta a) * b. The last axis of ab [...,2n] holds a, then b. beta is a scalar tensor.
 at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
 // softplus(x + bias), bias over the last axis; returns x + bias where it exceeds 20.

@@ -30,7 +30,7 @@ struct GeneralDelta {  // q, k, v, erase, write, g?, state? -> out, state
 struct ForgettingAttention {  // q, k, v, g -> out
   int64_t offset;
 };
-struct TrapezoidAttention {  // q, k, v, g, here, before, state?, last k?, last v? -> out, state
+struct TrapezoidAttention {  // q, k, v, g, here, before, skip?, state?, last k?, last v? -> out, state
   double scale;
 };
 struct Mesa {     // q, k, v, beta, g, ridge, state? -> out, state
@@ -69,12 +69,17 @@ struct Rwkv7Keys {     // decay, rate, key, key_scale, key_rate -> g, k, erase, 
 struct Rwkv7Read {  // o, r, k, v, bonus, gain, bias, gate -> y
   double eps;
 };
-struct RowNorm {  // x, gain?, gate? -> y
+struct Mamba3Gates {};  // dt, rate, trap, bias -> step, decay, here, before
+struct Mamba3Keys {};   // key, query, key_gain, query_gain, key_bias, query_bias, turn, step, angle? -> k, q, angle
+struct RowNorm {        // x, gain?, gate? -> y
   Norm norm;
   NormGate gate;
   double eps;
 };
-struct GateSilu {};       // y, z -> y silu(z)
+struct GateSilu {};   // y, z -> y silu(z)
+struct GateSigmoid {  // y, z -> scale y sigma(z)
+  double scale;
+};
 struct GateSwish {};      // ab, beta -> a sigma(beta a) b
 struct SoftplusBias {};   // x, bias -> softplus(x + bias)
 struct SoftplusDecay {};  // x, bias, A_log -> -e^{A_log} softplus(x + bias)

@@ -56,14 +56,15 @@ OutAndState general_delta_rule(const DeltaOperands& x, double scale, EraseFrom f
 at::Tensor gru_sequence(const at::Tensor& input_gates, const at::Tensor& weight_hh, const at::Tensor& bias_hh,
                         const at::Tensor& first, double a_min = 0);
 
-// (e) S_t = e^{g_t} (S_{t-1} + before_t k_{t-1} v_{t-1}^T) + here_t k_t v_t^T;  o_t = scale q_t^T S_t
-// q, k [B,T,H,K]; v [B,T,H,V]; g, here, before [B,T,H]. `first`: state and frame before the first; zeros if undefined.
+// (e) S_t = e^{g_t} (S_{t-1} + before_t k_{t-1} v_{t-1}^T) + here_t k_t v_t^T;  o_t = scale q_t^T S_t + skip v_t
+// q, k [B,T,H,K]; v [B,T,H,V]; g, here, before [B,T,H]; skip [H]. `first`: state and frame before the first. Undefined
+// ones are zeros.
 // Output t does not depend on later frames, not even in its rounding.
 struct TrapezoidStart {
   at::Tensor state, k, v;  // [B,H,K,V]; of the last frame: [B,H,K], [B,H,V]
 };
 OutAndState trapezoid_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
-                                const at::Tensor& here, const at::Tensor& before, double scale,
+                                const at::Tensor& here, const at::Tensor& before, const at::Tensor& skip, double scale,
                                 const TrapezoidStart& first = {});
 
 // (f) G_t = e^{g_t} G_{t-1} + beta_t k_t k_t^T;  S_t = e^{g_t} S_{t-1} + beta_t k_t v_t^T

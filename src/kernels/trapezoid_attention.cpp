@@ -8,7 +8,7 @@ namespace sb {
 using at::Tensor;
 
 OutAndState trapezoid_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g, const Tensor& here,
-                                const Tensor& before, double scale, const TrapezoidStart& first) {
+                                const Tensor& before, const Tensor& skip, double scale, const TrapezoidStart& first) {
   const char* where = "trapezoid_attention";
   kernels::check_shape(where, "q", q, {-1, -1, -1, -1});
   const int64_t B = q.size(0), T = q.size(1), H = q.size(2), K = q.size(3);
@@ -17,13 +17,14 @@ OutAndState trapezoid_attention(const Tensor& q, const Tensor& k, const Tensor& 
   kernels::check_shape(where, "g", g, {B, T, H});
   kernels::check_shape(where, "here", here, {B, T, H});
   kernels::check_shape(where, "before", before, {B, T, H});
+  if (skip.defined()) kernels::check_shape(where, "skip", skip, {H});
   if (first.state.defined()) kernels::check_shape(where, "state", first.state, {B, H, K, v.size(3)});
   if (first.k.defined()) kernels::check_shape(where, "last k", first.k, {B, H, K});
   if (first.k.defined()) kernels::check_shape(where, "last v", first.v, {B, H, v.size(3)});
   kernels::check_alike(where, v, {q, k, first.k, first.v});
-  kernels::check_alike(where, v, {g, here, before, first.state}, /*float32_too=*/true);
+  kernels::check_alike(where, v, {g, here, before, skip, first.state}, /*float32_too=*/true);
   const auto out =
-      kernels::run(op::TrapezoidAttention{scale}, {q, k, v, g, here, before, first.state, first.k, first.v});
+      kernels::run(op::TrapezoidAttention{scale}, {q, k, v, g, here, before, skip, first.state, first.k, first.v});
   return {out[0], out[1]};
 }
 

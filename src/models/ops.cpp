@@ -56,15 +56,6 @@ at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::T
   return weight.defined() ? carried_conv(x, weight, bias, context, Activation::silu, slot) : at::silu(x);
 }
 
-at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta) {
-  const int64_t pairs = theta.size(-1), rest = x.size(-1) - 2 * pairs;
-  const auto turned = x.narrow(-1, 0, 2 * pairs).unflatten(-1, {pairs, 2});
-  const auto cos = theta.cos().to(x.scalar_type()), sin = theta.sin().to(x.scalar_type());
-  const auto a = turned.select(-1, 0), b = turned.select(-1, 1);
-  return at::cat({at::stack({a * cos - b * sin, a * sin + b * cos}, -1).flatten(-2), x.narrow(-1, 2 * pairs, rest)},
-                 -1);
-}
-
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min) {
   return a_min > 0 ? at::log1p((1 - a_min) * at::expm1(log_decay)) : log_decay;
 }

@@ -45,9 +45,6 @@ at::Tensor carried_conv(const at::Tensor& x, const at::Tensor& weight, const at:
 at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
                       const std::string& slot = "conv");
 
-// Rotates the pairs (2j, 2j + 1) of the last axis of x [...,N] by the angles theta [...,n], j < n <= N/2.
-at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta);
-
 // ln(a_min + (1 - a_min) e^log_decay), which has a gradient everywhere; unchanged if a_min is 0.
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min);
 

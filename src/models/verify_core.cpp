@@ -70,8 +70,8 @@ at::Tensor mamba3(Inputs& in) {
   const auto delta = by_frame("DT"), here = at::sigmoid(by_frame("Trap")) * delta;
   const auto theta = (M_PI * at::tanh(in("Angles")) * delta.unsqueeze(-1)).to(at::kDouble).cumsum(1);
   const auto q = rotate_pairs(in("Q") + in("Q_bias"), theta), k = rotate_pairs(in("K") + in("K_bias"), theta);
-  const auto read = trapezoid_attention(q, k, in("V"), by_frame("ADT"), here, delta - here, 1).out;
-  return gate_silu(read + in("D").unsqueeze(-1) * in("V"), in("Z"));
+  const auto read = trapezoid_attention(q, k, in("V"), by_frame("ADT"), here, delta - here, in("D"), 1).out;
+  return gate_silu(read, in("Z"));
 }
 
 at::Tensor mesa(Inputs& in) {

@@ -102,6 +102,42 @@ TEST_F(CudaFused, Rwkv7KeysAndRead) {
   }
 }
 
+TEST_F(CudaFused, Mamba3GatesAndKeys) {
+  const auto wide = [](const char* name, const Tensor& value) { return Given{name, value, Kind::wide}; };
+  for (const int64_t H : {1, 8, 32, 300}) {  // 300: in ATen
+    const auto row = [&](const char* name, uint64_t seed) { return Given{name, noise({2, 37, H}, seed)}; };
+    const Operation gates = [](const Tensors& in) -> Tensors {
+      const auto [step, decay, here, before] = mamba3_gates(in[0], in[1], in[2], in[3]);
+      return {step, decay, here, before};
+    };
+    const Givens inputs{row("dt", 1), row("rate", 2), row("trap", 3), wide("bias", noise({H}, 4))};
+    expect("mamba3_gates", c10::str("H ", H), gates, inputs);
+    if (H == 32) expect_same_on_device("mamba3_gates", gates, inputs, Mode::bf16);
+  }
+  const int64_t shapes[][3] = {{37, 3, 4}, {1, 8, 64}, {50, 32, 128}, {20, 5, 256}, {20, 3, 30}};  // T, H, N; 30: ATen
+  for (const auto& [time, H, N] : shapes) {
+    const auto row = [&, T = time](const char* name, int64_t width, uint64_t seed) {
+      return Given{name, noise({2, T, width}, seed)};
+    };
+    const Operation keys = [](const Tensors& in) -> Tensors {
+      const auto angle = in[8].to(at::kDouble);
+      const auto out = mamba3_keys({in[0], in[1], in[2], in[3], in[4], in[5]}, in[6], in[7], angle);
+      return {out.k, out.q, out.angle};
+    };
+    const Givens inputs{row("key", N, 1),
+                        row("query", N, 2),
+                        wide("key_gain", noise({N}, 3)),
+                        wide("query_gain", noise({N}, 4)),
+                        wide("key_bias", noise({H, N}, 5)),
+                        wide("query_bias", noise({H, N}, 6)),
+                        row("turn", N / 4, 7),
+                        wide("step", noise({2, time, H}, 8).abs()),
+                        wide("angle", noise({2, H, N / 4}, 9))};
+    expect("mamba3_keys", c10::str("T ", time, " H ", H, " N ", N), keys, inputs);
+    if (H == 32) expect_same_on_device("mamba3_keys", keys, inputs, Mode::bf16);
+  }
+}
+
 TEST_F(CudaFused, Norms) {
   for (const int64_t width : {3, 16, 64, 72, 81, 96, 120, 128, 144, 162, 256, 768, 2304, 2592}) {
     const int64_t heads = width > 256 ? 1 : 3;
@@ -137,6 +173,7 @@ TEST_F(CudaFused, Gates) {
     const Given y{"y", noise({3, 50, width}, 2)}, z{"z", 4 * noise({3, 50, width}, 1)},
         bias{"bias", noise({width}, 3), Kind::wide}, A_log{"A_log", noise({width}, 5), Kind::wide};
     expect("gate_silu", where, [](const Tensors& in) -> Tensors { return {gate_silu(in[0], in[1])}; }, {y, z});
+    expect("gate_sigmoid", where, [](const Tensors& in) -> Tensors { return {gate_sigmoid(in[0], in[1], 2)}; }, {y, z});
     expect("gate_swish", where, [](const Tensors& in) -> Tensors { return {gate_swish(in[0], in[1])}; },
            {{"ab", noise({3, 50, 2 * width}, 6)}, {"beta", at::full({1}, 0.8, at::kDouble), Kind::wide, "ab"}});
     expect("softplus_bias", where, [](const Tensors& in) -> Tensors { return {softplus_bias(in[0], in[1])}; },

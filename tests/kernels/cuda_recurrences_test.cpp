@@ -254,6 +254,35 @@ TEST_F(CudaRecurrences, WrittenAttentionEqualsTheLoop) {
                    kModes);
 }
 
+// Mamba-3's shapes have one kernel in bf16; float32, other shapes and sequences in pieces use several.
+TEST_F(CudaRecurrences, TrapezoidAttentionEqualsTheLoop) {
+  const std::pair<int64_t, int64_t> heads[] = {{128, 64}, {128, 80}, {72, 96}, {64, 64}, {128, 81}};
+  size_t head = 0, level = 0;
+  for (const int64_t T : kLengths)
+    for (const bool carried : {false, true}) {
+      const auto& [K, V] = heads[head++ % 5];
+      const int64_t B = T > 1000 ? 1 : 2, H = 3;
+      const auto gate = [&](uint64_t seed) { return noise({B, T, H}, seed).abs(); };
+      const Givens given{{"q", noise({B, T, H, K}, 1)},
+                         {"k", noise({B, T, H, K}, 2)},
+                         {"v", noise({B, T, H, V}, 3)},
+                         {"g", log_decays({B, T, H}, kLevels[level++ % 5], 4), Kind::wide, "here"},
+                         {"here", gate(5), Kind::wide},
+                         {"before", gate(6), Kind::wide, "here"},
+                         {"skip", noise({H}, 7), Kind::wide},
+                         {"state", T % 3 ? noise({B, H, K, V}, 8) : Tensor(), Kind::wide},
+                         {"last k", carried ? noise({B, H, K}, 9) : Tensor()},
+                         {"last v", carried ? noise({B, H, V}, 10) : Tensor()}};
+      const Operation f = [](const Tensors& x) -> Tensors {
+        const OutAndState r = trapezoid_attention(x[0], x[1], x[2], x[3], x[4], x[5], x[6], 0.1, {x[7], x[8], x[9]});
+        return {r.out, r.state};
+      };
+      expect_on_device("trapezoid_attention", c10::str("T ", T, " ", K, " x ", V, carried ? " carried" : ""), f,
+                       with(kernels::Backend::naive, f), given, kModes);
+      if (T == 200) expect_same_on_device("trapezoid_attention", f, given, Mode::bf16);
+    }
+}
+
 TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {
   const int64_t channels[] = {64, 72, 81, 96, 120, 128, 256}, states[] = {16, 64, 13, 128, 1, 256};
   size_t i = 0;

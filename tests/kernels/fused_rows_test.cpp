@@ -81,6 +81,75 @@ TEST_F(FusedRows, OperandsAndReadOutOfRwkv7EqualTheirFormulas) {
       read, 5e-6);
 }
 
+TEST_F(FusedRows, GatesOfMamba3EqualTheirFormulas) {
+  const Tensors gates{noise({2, 5, 3}, 1), 3 * noise({2, 5, 3}, 2), noise({2, 5, 3}, 3), noise({3}, 4)};
+  expect_fused(
+      "gates",
+      [&](const Tensors& x) {
+        const auto [step, decay, here, before] = mamba3_gates(x[0], x[1], x[2], x[3]);
+        return at::stack({step, decay, here, before});
+      },
+      [&](const Tensors& x) {
+        const Tensor step = (1 + (x[0] + x[3]).exp()).log(), share = 1 / (1 + (-x[2]).exp());
+        const Tensor f = at::where(x[1] >= 0, x[1] + 1, 1 / (1 + x[1].abs()));
+        return at::stack({step, -f * step, share * step, (1 - share) * step});
+      },
+      gates);
+}
+
+TEST_F(FusedRows, KeysOfMamba3EqualTheirFormulas) {
+  const int64_t B = 2, T = 6, H = 3, N = 10, A = 2;  // channels 4 to 9 are not rotated
+  const Tensors in{noise({B, T, N}, 1), noise({B, T, N}, 2),       noise({N}, 3),
+                   noise({N}, 4),       noise({H, N}, 5),          noise({H, N}, 6),
+                   noise({B, T, A}, 7), noise({B, T, H}, 8).abs(), noise({B, H, A}, 9)};
+  expect_fused(
+      "keys",
+      [](const Tensors& x) {
+        const auto [k, q, angle] = mamba3_keys({x[0], x[1], x[2], x[3], x[4], x[5]}, x[6], x[7], x[8].to(at::kDouble));
+        return at::cat({k.flatten(), q.flatten(), angle.to(k.scalar_type()).flatten()});
+      },
+      [&](const Tensors& x) {
+        Tensor theta = x[8];
+        Tensors rows[2];
+        for (int64_t t = 0; t < T; ++t) {
+          theta = theta + M_PI * (x[6].select(1, t).tanh().unsqueeze(1) * x[7].select(1, t).unsqueeze(-1));
+          for (size_t i = 0; i < 2; ++i) {
+            const Tensor row = x[i].select(1, t), normed = row / (row.square().mean(-1, true) + 1e-5).sqrt() * x[i + 2];
+            const Tensor y = normed.unsqueeze(1) + x[i + 4];
+            Tensors channels;
+            for (int64_t c = 0; c < N; ++c) {
+              const Tensor turn = theta.select(-1, std::min(c / 2, A - 1)), own = y.select(-1, c),
+                           other = y.select(-1, c ^ 1);
+              channels.push_back(c >= 2 * A ? own : own * turn.cos() + (c % 2 ? other : -other) * turn.sin());
+            }
+            rows[i].push_back(at::stack(channels, -1));
+          }
+        }
+        return at::cat({at::stack(rows[0], 1).flatten(), at::stack(rows[1], 1).flatten(), theta.flatten()});
+      },
+      in, 1e-5);
+}
+
+// A piece that starts at the angle of the piece before continues it.
+TEST_F(FusedRows, KeysOfMamba3InPiecesEqualTheWhole) {
+  const int64_t B = 2, T = 9, H = 3, N = 8;
+  const Mamba3Projections x{noise({B, T, N}, 1), noise({B, T, N}, 2), noise({N}, 3),
+                            noise({N}, 4),       noise({H, N}, 5),    noise({H, N}, 6)};
+  const Tensor turn = noise({B, T, 2}, 7), step = noise({B, T, H}, 8).abs();
+  const Mamba3Keys whole = mamba3_keys(x, turn, step);
+  for (const int64_t cut : {1, 4, 8}) {
+    const auto piece = [&](int64_t from, int64_t to, const Tensor& angle) {
+      const auto part = [&](const Tensor& y) { return y.narrow(1, from, to - from); };
+      return mamba3_keys({part(x.key), part(x.query), x.key_gain, x.query_gain, x.key_bias, x.query_bias}, part(turn),
+                         part(step), angle);
+    };
+    const Mamba3Keys first = piece(0, cut, {}), second = piece(cut, T, first.angle);
+    EXPECT_LE(relative_error(at::cat({first.k, second.k}, 1), whole.k), 1e-13) << cut;
+    EXPECT_LE(relative_error(at::cat({first.q, second.q}, 1), whole.q), 1e-13) << cut;
+    EXPECT_LE(relative_error(second.angle, whole.angle), 1e-13) << cut;
+  }
+}
+
 TEST_F(FusedRows, NormsEqualTheirFormulas) {
   for (int64_t width : {3, 16, 64, 81, 200}) {
     const std::string what = "width " + std::to_string(width);
@@ -118,6 +187,9 @@ TEST_F(FusedRows, GatesEqualTheirFormulas) {
     const std::string what = "width " + std::to_string(width);
     const Tensor x = 4 * noise({3, 50, width}, 1), y = noise({3, 50, width}, 2), bias = noise({width}, 3);
     expect_fused("silu " + what, [](const Tensors& in) { return gate_silu(in[0], in[1]); }, {y, x});
+    expect_fused(
+        "sigmoid " + what, [](const Tensors& in) { return gate_sigmoid(in[0], in[1], 2); },
+        [](const Tensors& in) { return 2 * in[0] / (1 + (-in[1]).exp()); }, {y, x});
     expect_fused(
         "swish " + what, [](const Tensors& in) { return gate_swish(in[0], in[1]); },
         {noise({3, 50, 2 * width}, 6), at::full({1}, 0.8, at::kDouble)}, 1e-5);
@@ -246,7 +318,10 @@ TEST_F(FusedRows, ReportsWrongShapesInOneLine) {
   EXPECT_THROW(token_shift(at::ones({2, 5, 8}), {}, {at::ones({8})}), Error);
   const Tensor x = at::ones({2, 5, 8}), row = at::ones({8});
   EXPECT_THROW(rwkv7_keys(x, x, x, row, row, 3), Error);
+  EXPECT_THROW(mamba3_gates(x, x, x, at::ones({7})), Error);
+  EXPECT_THROW(mamba3_keys({x, x, row, row, at::ones({3, 8}), at::ones({3, 8})}, x, at::ones({2, 5, 3})), Error);
   EXPECT_THROW(gate_silu(at::ones({2, 8}), at::ones({8})), Error);
+  EXPECT_THROW(gate_sigmoid(at::ones({2, 8}), at::ones({8})), Error);
   EXPECT_THROW(gate_swish(at::ones({2, 7}), at::ones({1})), Error);
   EXPECT_THROW(rope(at::ones({1, 2, 1, 81}), 1000, 1), Error);
 }

@@ -30,12 +30,12 @@ NewerCase forgetting(int64_t T, bool strong) {
 
 NewerCase trapezoid(int64_t T, bool strong) {
   return {"trapezoid_attention",
-          {"q", "k", "v", "g", "here", "before", "state", "last k", "last v"},
+          {"q", "k", "v", "g", "here", "before", "skip", "state", "last k", "last v"},
           {noise({2, T, 2, 6}, 1), noise({2, T, 2, 6}, 2), noise({2, T, 2, 5}, 3), decays({2, T, 2}, 4, strong),
-           noise({2, T, 2}, 5).abs(), noise({2, T, 2}, 6).abs(), noise({2, 2, 6, 5}, 7), noise({2, 2, 6}, 8),
-           noise({2, 2, 5}, 9)},
+           noise({2, T, 2}, 5).abs(), noise({2, T, 2}, 6).abs(), noise({2}, 10), noise({2, 2, 6, 5}, 7),
+           noise({2, 2, 6}, 8), noise({2, 2, 5}, 9)},
           [](const Tensors& x) {
-            return trapezoid_attention(x[0], x[1], x[2], x[3], x[4], x[5], 0.4, {x[6], x[7], x[8]});
+            return trapezoid_attention(x[0], x[1], x[2], x[3], x[4], x[5], x[6], 0.4, {x[7], x[8], x[9]});
           }};
 }
 
@@ -133,9 +133,9 @@ TEST_F(NewerAttention, TheTrapezoidInPiecesEqualsTheWhole) {
       second[i] = c.inputs[i].narrow(1, cut, 90 - cut);
     }
     const OutAndState a = c.f(first);
-    second[6] = a.state;
-    second[7] = c.inputs[1].select(1, cut - 1);
-    second[8] = c.inputs[2].select(1, cut - 1);
+    second[7] = a.state;
+    second[8] = c.inputs[1].select(1, cut - 1);
+    second[9] = c.inputs[2].select(1, cut - 1);
     const OutAndState b = c.f(second);
     EXPECT_LE(relative_error(at::cat({a.out, b.out}, 1), whole.out), 1e-12) << cut;
     EXPECT_LE(relative_error(b.state, whole.state), 1e-12) << cut;

@@ -17,6 +17,9 @@ Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors*) {
   return {at::softplus(in[0] + in[1])};
 }
 // The next functions call public functions, so that the device can use their kernels.
+Tensors gate_sigmoid(const op::GateSigmoid& op, const Tensors& in, Tensors*) {
+  return {(in[0] * sb::sigmoid_gate(in[1], op.scale)).to(in[0].scalar_type())};
+}
 Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors*) {
   return {sb::softplus_bias(in[0], in[1]) * -in[2].exp()};
 }

@@ -7,11 +7,12 @@ namespace sb::aten {
 
 using at::Tensor;
 
-// q, k, v, g, here, before, state?, last k?, last v?
+// q, k, v, g, here, before, skip?, state?, last k?, last v?
 // The state that frame t decays, S' = e^g (S_{t-1} + before k_{t-1} v_{t-1}^T), is a decayed attention over the frames
 // before; the frame itself is added with its own weight. So no operand of an output depends on a later frame.
 kernels::Tensors trapezoid_attention(const op::TrapezoidAttention& op, const kernels::Tensors& in, kernels::Tensors*) {
-  const Tensor &q = in[0], &k = in[1], &v = in[2], &g = in[3], &here = in[4], &before = in[5], &state = in[6];
+  const Tensor &q = in[0], &k = in[1], &v = in[2], &g = in[3], &here = in[4], &before = in[5], &skip = in[6],
+               &state = in[7];
   const int64_t T = q.size(1);
   if (T == 0) return {at::zeros_like(v), state};
   const auto type = v.scalar_type();
@@ -22,10 +23,12 @@ kernels::Tensors trapezoid_attention(const op::TrapezoidAttention& op, const ker
   // The state holds the last frame with its weight `here`.
   const Tensor weight = g.exp() * (shifted(here, Tensor()) + before);
   const OutAndState read =
-      sb::decayed_attention(q, shifted(k, in[7]), sb::scale_heads(shifted(v, in[8]), weight), g, op.scale, state);
+      sb::decayed_attention(q, shifted(k, in[8]), sb::scale_heads(shifted(v, in[9]), weight), g, op.scale, state);
   const Tensor own = (q * k).sum(-1, true) * here.unsqueeze(-1) * op.scale;
   const Tensor written = (here.select(1, T - 1).unsqueeze(-1) * k.select(1, T - 1)).unsqueeze(-1);
-  return {(read.out + own * v).to(type), read.state + written * v.select(1, T - 1).unsqueeze(-2)};
+  const Tensor out = (read.out + own * v).to(type);
+  return {skip.defined() ? (out + skip.unsqueeze(-1) * v).to(type) : out,
+          read.state + written * v.select(1, T - 1).unsqueeze(-2)};
 }
 
 }  // namespace sb::aten

@@ -10,7 +10,8 @@ bool valid(const DecayedAttention& p) {
   return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.groups, p.heads) &&
          p.heads % p.groups == 0 && within(p.key_width, 256) && within(p.value_width, 256) &&
          p.batch * p.heads * ((p.time + kChunk - 1) / kChunk) < (int64_t{1} << 31) &&
-         (p.g != nullptr) == (p.decay != Decay::unit) && ((!p.write && !p.skip) || decayed_attention_writes(p));
+         (p.g != nullptr) == (p.decay != Decay::unit) && ((!p.write && !p.skip) || decayed_attention_writes(p)) &&
+         (!p.before || (p.write && p.groups == p.heads && p.decay == Decay::scalar));
 }
 
 size_t element_bytes(const DecayedAttention& p) {

@@ -6,6 +6,9 @@
 //   P_ij = scale q_i . (decay from j to i) k_j, j <= i;   O = P V + scale (c Q) S;   S+ = c_end S + (c_end/c K)^T V
 // `write` w [B,T,H] scales v before it is written, and `skip` D [H] adds D v to the output:
 //   S_t = e^{g_t} S_{t-1} + w_t k_t v_t^T;  o_t = scale q_t^T S_t + D v_t
+// `before` b [B,T,H] writes the frame before a second time (Mamba-3's trapezoidal rule):
+//   S_t = e^{g_t} (S_{t-1} + b_t k_{t-1} v_{t-1}^T) + w_t k_t v_t^T
+// Frame j then has weight w_j + b_{j+1} in all later outputs and w_j in its own, so no output depends on later frames.
 // The backward pass first gets the state and the gradient of the state for every chunk, so that all chunks can run in
 // parallel. Gradients of q and k are summed over the heads of a group within a block, then over blocks, in a fixed
 // order.
@@ -44,7 +47,8 @@ struct DecayedAttention {
   const float* initial_state;       // null: zeros
   const float* write = nullptr;     // null: ones; only if decayed_attention_writes()
   int64_t write_batch = 0, write_time = 0, write_head = 0;
-  const float* skip = nullptr;  // null: zeros; only if decayed_attention_writes()
+  const float* skip = nullptr;    // null: zeros; only if decayed_attention_writes()
+  const float* before = nullptr;  // null: zeros; has the strides of `write`, which it requires, as groups = heads
 };
 
 // Whether there are kernels that support `write` and `skip`. They require bf16, at most one decay per step,
@@ -60,7 +64,8 @@ struct DecayedAttentionGradients {
   float* d_initial_state;    // may be null
   float* d_write = nullptr;  // has the shape of `write`
   int64_t d_write_batch = 0, d_write_time = 0, d_write_head = 0;
-  float* d_skip = nullptr;  // [H]
+  float* d_skip = nullptr;    // [H]
+  float* d_before = nullptr;  // has the strides of d_write
 };
 
 // Bytes that the forward pass keeps for the backward pass, and bytes of the backward pass's workspace.

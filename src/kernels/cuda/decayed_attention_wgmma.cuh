@@ -38,14 +38,18 @@ __device__ inline uint32_t* pair_of(unsigned char* tile, int at, int part) {
 struct GroupSteps {
   float sum[kChunk], since[kChunk], until[kChunk], write[kChunk];
   __device__ float total() const { return since[kChunk - 1]; }
-  // Executed by one warp. g and factors start at the chunk's first step; `steps` of them are valid.
-  __device__ void scan(const float* g, int64_t g_time, const float* factors, int64_t factor_time, int steps, int lane) {
+  // Executed by one warp. g and factors start at the chunk's first step; `steps` of them are valid, more than 64 if
+  // other chunks follow. again: factors with which a step writes the one before again. own: factors without them.
+  __device__ void scan(const float* g, int64_t g_time, const float* factors, const float* again, int64_t factor_time,
+                       float* own, int steps, int lane) {
     float x[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int t = 2 * lane + i;
       x[i] = g && t < steps ? fmaxf(g[t * g_time], kLeastLogDecayFloat) * 1.44269504f : 0.f;
       write[t] = t >= steps ? 0.f : factors ? factors[t * factor_time] : 1.f;
+      if (own) own[t] = write[t];
+      if (again && t + 1 < steps) write[t] += again[(t + 1) * factor_time];
     }
     float all, before = sum_before(x[0] + x[1], lane, &all);
 #pragma unroll
@@ -76,16 +80,18 @@ __device__ inline uint32_t times_factors(uint32_t x, uint2 factors) {
 
 // Addresses of the log-decays and write factors of one sequence and head
 struct StepSources {
-  const float *g, *write;
+  const float *g, *write, *before;
   int64_t g_time, write_time;
   __device__ StepSources(const DecayedAttention& p, int b, int h)
       : g(p.g ? p.g + b * p.g_batch + h * p.g_head : nullptr),
         write(p.write ? p.write + b * p.write_batch + h * p.write_head : nullptr),
+        before(p.before ? p.before + b * p.write_batch + h * p.write_head : nullptr),
         g_time(p.g_time),
         write_time(p.write_time) {}
-  __device__ void scan(GroupSteps& to, int begin, int steps, int lane) const {
-    to.scan(g ? g + begin * g_time : nullptr, g_time, write ? write + begin * write_time : nullptr, write_time, steps,
-            lane);
+  // steps: valid ones from `begin` on; own: null, or memory for the factors without `before`
+  __device__ void scan(GroupSteps& to, int begin, int steps, int lane, float* own = nullptr) const {
+    to.scan(g ? g + begin * g_time : nullptr, g_time, write ? write + begin * write_time : nullptr,
+            before ? before + begin * write_time : nullptr, write_time, own, steps, lane);
   }
 };
 

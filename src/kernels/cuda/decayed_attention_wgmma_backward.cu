@@ -3,13 +3,10 @@
 //   dx = w dv + D do;  dw_j = x_j . dv_j;  dD = sum x . do;  v_j . dv_j is also the total contribution of key j to dg
 // In the pass over all chunks, three groups share the work of a head: the pairs (transposed, [j, i]) and dv; dq; dk and
 // <dS, S>.
-#include "kernels/cuda/decayed_attention_wgmma_sums.cuh"
 #include "kernels/cuda/decayed_attention_wgmma_walk_back.cuh"
 
 namespace sb::cuda::attention {
 namespace {
-
-constexpr int kChunkThreads = 3 * kGroupThreads;
 
 template <int VP>
 struct ChunkMemory {
@@ -20,23 +17,6 @@ struct ChunkMemory {
   static constexpr int steps = full + 4 * static_cast<int>(sizeof(CopyBarrier));  // of items, of keys; whole 16 bytes
   static int bytes(int heads) { return steps + heads * static_cast<int>(sizeof(GroupSteps)); }
 };
-
-// This thread's part of the sum of x y over two tiles, for two groups
-template <class Tile>
-__device__ inline float products_of(const unsigned char* x, const unsigned char* y, int thread) {
-  float sum = 0;
-#pragma unroll 3
-  for (int i = thread % (2 * kGroupThreads) * 16; i < Tile::bytes; i += 2 * kGroupThreads * 16) {
-    const uint4 u = *reinterpret_cast<const uint4*>(x + i), v = *reinterpret_cast<const uint4*>(y + i);
-    const uint32_t us[4] = {u.x, u.y, u.z, u.w}, vs[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const float2 a = unpack(us[e]), b = unpack(vs[e]);
-      sum = fmaf(a.x, b.x, fmaf(a.y, b.y, sum));
-    }
-  }
-  return sum;
-}
 
 // Pairs of a head, [j, i]: the weights w_j P_ij with the skip; the sums that dg and d_write need, of P_ij do_i . v_j
 // over the thread's j (by_query) and of P_ij do_i . x_j over its i (by_key), and of x . do; adds L_ij do_i . v_j to
@@ -76,28 +56,6 @@ __device__ __forceinline__ void weigh_pairs(uint32_t (&weights)[NP / 2][4], floa
       }
       weights[n / 2][n % 2 * 2 + up] = pack(w0, w1);
     }
-  }
-}
-
-template <int Sums>
-__device__ __forceinline__ void store_pair_sums(HeadSums& sums, float (&by_query)[Sums], const float (&by_key)[2],
-                                                float along_out, bool skip, int strip, int row, int pair, int lane) {
-  constexpr int NP = Sums / 2;
-  // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
-  fold_sums<NP, 16>(by_query, lane);
-  fold_sums<NP / 2, 8>(by_query, lane);
-  fold_sums<NP / 4, 4>(by_query, lane);
-  // the sums 2 n and 2 n + 1, n of three bits of the lane
-  const int mine = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-  *reinterpret_cast<float2*>(sums.query[strip] + mine * 8 + pair * 2) = {by_query[0], by_query[1]};
-#pragma unroll
-  for (int up = 0; up < 2; ++up) {
-    const float x = sum_lanes(by_key[up], 1, 4);
-    if (pair == 0) sums.key[row + 8 * up] = x;
-  }
-  if (skip) {
-    along_out = sum_lanes(along_out, 1, 32);
-    if (lane == 0) sums.skip[strip] = along_out;
   }
 }
 
@@ -144,20 +102,6 @@ __device__ __forceinline__ void add_rows(float (&sum)[NK][4], const float (&y)[N
     }
     along_row = sum_lanes(along_row, 1, 4);
     if (pair == 0) sums.by_rows[queries ? 0 : 1][row + 8 * up] = along_row;
-  }
-}
-
-// Writes the thread's two rows of dx
-template <int NV>
-__device__ __forceinline__ void write_rows(bf16* dx, const float (&dv)[NV][4], int64_t stride, int row, int rows,
-                                           int V) {
-#pragma unroll
-  for (int up = 0; up < 2; ++up) {
-    if (row + 8 * up >= rows) continue;
-#pragma unroll
-    for (int n = 0; n < NV; ++n)
-      if (n * 8 < V)
-        *reinterpret_cast<uint32_t*>(dx + up * 8 * stride + n * 8) = pack(dv[n][2 * up], dv[n][2 * up + 1]);
   }
 }
 
@@ -210,7 +154,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
     copy(0);
   }
   for (int head = warp; head < heads; head += kChunkThreads / 32)
-    StepSources(a.p, b, first_head + head).scan(all_steps[head], begin, rows, lane);
+    StepSources(a.p, b, first_head + head).scan(all_steps[head], begin, z.T - begin, lane);
   threads_barrier(0, kChunkThreads);  // the barriers
   full[2].wait(0);
   __syncwarp();
@@ -356,6 +300,7 @@ cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
   status = launch(walk_back<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.H)), kStateThreads,
                   StateMemory<VP>::bytes, stream, a, maps);
   if (status != cudaSuccess) return status;
+  if (a.p.before) return head_gradients<VP>(a, maps, stream);
   return launch(chunk_gradients<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.G * z.parts * z.chunks)),
                 kChunkThreads, ChunkMemory<VP>::bytes(z.per_group / z.parts), stream, a, maps);
 }

@@ -13,7 +13,8 @@ struct ForwardMemory {
   static constexpr int q = 0, k = q + KeyTile::bytes, x = k + KeyTile::bytes;
   static constexpr int stage = x + ValueTile<VP>::bytes, states = kStages * stage;
   static constexpr int steps = states + 2 * GroupStateTile<VP>::bytes;
-  static constexpr int full = steps + kStepSets * static_cast<int>(sizeof(WalkSteps));
+  static constexpr int own = steps + kStepSets * static_cast<int>(sizeof(WalkSteps));  // factors of own outputs
+  static constexpr int full = own + kStepSets * kChunk * static_cast<int>(sizeof(float));
   static constexpr int bytes = full + kStages * static_cast<int>(sizeof(CopyBarrier));
 };
 struct ForwardMaps {
@@ -29,7 +30,8 @@ __device__ inline int done_with(int chunk) {
   return 4 + chunk % 2;
 }
 
-template <int VP>
+// Own: there is `before`, and the factor of a step's own output differs from that of later ones.
+template <int VP, bool Own>
 __global__ void __launch_bounds__(kThreadsForward, 1)
     walk_forward(const __grid_constant__ ForwardArguments a, const __grid_constant__ ForwardMaps maps) {
   using M = ForwardMemory<VP>;
@@ -38,6 +40,7 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   WalkSteps* const all_steps = reinterpret_cast<WalkSteps*>(memory + M::steps);
   CopyBarrier* const full = reinterpret_cast<CopyBarrier*>(memory + M::full);
+  float* const all_own = reinterpret_cast<float*>(memory + M::own);
   const uint32_t base = shared_address(memory);
   const Sizes& z = a.z;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
@@ -51,7 +54,8 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
     const auto scan = [&](int chunk) {
       if (chunk >= z.chunks) return;
       WalkSteps& to = all_steps[chunk % kStepSets];
-      sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane);
+      sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane,
+                   Own ? all_own + chunk % kStepSets * kChunk : nullptr);
       const int t = 2 * lane;
       to.set_factors(to.until[t] * to.write[t], to.until[t + 1] * to.write[t + 1], lane);
     };
@@ -115,6 +119,8 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
     wgmma_wait<1>(p);
     uint32_t weights[kChunk / 16][4];
     const float until_row[2] = {steps.sum[row], steps.sum[row + 8]};
+    const float* const own = all_own + chunk % kStepSets * kChunk;
+    const float own_row[2] = {Own ? own[row] : 0.f, Own ? own[row + 8] : 0.f};
 #pragma unroll
     for (int n = 0; n < kChunk / 8; ++n) {
       const int j = n * 8 + pair * 2;
@@ -123,8 +129,9 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
 #pragma unroll
       for (int up = 0; up < 2; ++up) {
         const int i = row + 8 * up;
-        const float first = j <= i ? exp2_fast(until_row[up] - sums.x) * (a.p.scale * writes.x) : 0.f;
-        const float second = j + 1 <= i ? exp2_fast(until_row[up] - sums.y) * (a.p.scale * writes.y) : 0.f;
+        const float x = Own && j == i ? own_row[up] : writes.x, y = Own && j + 1 == i ? own_row[up] : writes.y;
+        const float first = j <= i ? exp2_fast(until_row[up] - sums.x) * (a.p.scale * x) : 0.f;
+        const float second = j + 1 <= i ? exp2_fast(until_row[up] - sums.y) * (a.p.scale * y) : 0.f;
         const float w0 = p[n][2 * up] * first, w1 = p[n][2 * up + 1] * second;
         weights[n / 2][n % 2 * 2 + up] = pack(j == i ? w0 + skip : w0, j + 1 == i ? w1 + skip : w1);
       }
@@ -160,7 +167,8 @@ cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
   if (status == cudaSuccess) status = rows_map<KeyTile>(maps.k, a.p.k, a.z, a.z.G, a.z.K);
   if (status == cudaSuccess) status = rows_map<ValueTile<VP>>(maps.v, a.p.v, a.z, a.z.H, a.z.V);
   if (status != cudaSuccess) return status;
-  return launch(walk_forward<VP>, dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)), kThreadsForward,
+  return launch(a.p.before ? walk_forward<VP, true> : walk_forward<VP, false>,
+                dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)), kThreadsForward,
                 ForwardMemory<VP>::bytes, stream, a, maps);
 }
 

@@ -5,9 +5,10 @@
 namespace sb::cuda::attention {
 
 // Partial results of the warps for one head and chunk, for the gradients of log-decays, factors and skip:
-// q_i . dq_i of S and x_j . (dv_j of dS); sums of P_ij do_i . x_j over i, and of P_ij do_i . v_j over 16 j
+// q_i . dq_i of S and x_j . (dv_j of dS); sums of P_ij do_i . x_j over i, and of P_ij do_i . v_j over 16 j. With
+// `before`, these sums have no diagonal, which is in `own`.
 struct HeadSums {
-  float by_rows[2][kChunk], key[kChunk], query[4][kChunk], along[8], skip[4];
+  float by_rows[2][kChunk], key[kChunk], query[4][kChunk], along[8], skip[4], own[kChunk];
 };
 
 // Two lanes exchange halves of 2 Half sums: each keeps one half and adds the other lane's values of it.
@@ -33,8 +34,12 @@ __device__ inline void write_head(const BackwardArguments& a, const HeadSums& s,
   for (int i = 0; i < 2; ++i) {
     const int t = 2 * lane + i;
     const float value = s.key[t] + s.by_rows[1][t];
-    if (a.p.write && t < rows)
-      a.d.d_write[b * a.d.d_write_batch + (begin + t) * a.d.d_write_time + h * a.d.d_write_head] = value;
+    if (a.p.write && t < rows) {
+      const int64_t at = b * a.d.d_write_batch + (begin + t) * a.d.d_write_time + h * a.d.d_write_head;
+      a.d.d_write[at] = a.p.before ? value + s.own[t] : value;
+      if (a.p.before && begin + t + 1 < a.z.T) a.d.d_before[at + a.d.d_write_time] = value;
+      if (a.p.before && begin + t == 0) a.d.d_before[at] = 0;
+    }
     later[i] = s.by_rows[0][kChunk - 1 - t];
     earlier[i] = steps.write[t] * value - ((s.query[0][t] + s.query[1][t]) + (s.query[2][t] + s.query[3][t]));
   }
@@ -58,6 +63,60 @@ __device__ inline void write_head(const BackwardArguments& a, const HeadSums& s,
   if (a.p.decay != Decay::fixed) return;
   sum = sum_lanes(sum, 1, 32);
   if (lane == 0) a.dg_parts[part] = sum;
+}
+
+// This thread's part of the sum of x y over two tiles, for two groups
+template <class Tile>
+__device__ inline float products_of(const unsigned char* x, const unsigned char* y, int thread) {
+  float sum = 0;
+#pragma unroll 3
+  for (int i = thread % (2 * kGroupThreads) * 16; i < Tile::bytes; i += 2 * kGroupThreads * 16) {
+    const uint4 u = *reinterpret_cast<const uint4*>(x + i), v = *reinterpret_cast<const uint4*>(y + i);
+    const uint32_t us[4] = {u.x, u.y, u.z, u.w}, vs[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float2 a = unpack(us[e]), b = unpack(vs[e]);
+      sum = fmaf(a.x, b.x, fmaf(a.y, b.y, sum));
+    }
+  }
+  return sum;
+}
+
+// Leaves a warp's sums over pairs (weigh_pairs)
+template <int Sums>
+__device__ __forceinline__ void store_pair_sums(HeadSums& sums, float (&by_query)[Sums], const float (&by_key)[2],
+                                                float along_out, bool skip, int strip, int row, int pair, int lane) {
+  constexpr int NP = Sums / 2;
+  // Over the eight rows of the warp's lanes; each lane keeps two of the sixteen sums.
+  fold_sums<NP, 16>(by_query, lane);
+  fold_sums<NP / 2, 8>(by_query, lane);
+  fold_sums<NP / 4, 4>(by_query, lane);
+  // the sums 2 n and 2 n + 1, n of three bits of the lane
+  const int mine = (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
+  *reinterpret_cast<float2*>(sums.query[strip] + mine * 8 + pair * 2) = {by_query[0], by_query[1]};
+#pragma unroll
+  for (int up = 0; up < 2; ++up) {
+    const float x = sum_lanes(by_key[up], 1, 4);
+    if (pair == 0) sums.key[row + 8 * up] = x;
+  }
+  if (skip) {
+    along_out = sum_lanes(along_out, 1, 32);
+    if (lane == 0) sums.skip[strip] = along_out;
+  }
+}
+
+// Writes the thread's two rows of dx
+template <int NV>
+__device__ __forceinline__ void write_rows(bf16* dx, const float (&dv)[NV][4], int64_t stride, int row, int rows,
+                                           int V) {
+#pragma unroll
+  for (int up = 0; up < 2; ++up) {
+    if (row + 8 * up >= rows) continue;
+#pragma unroll
+    for (int n = 0; n < NV; ++n)
+      if (n * 8 < V)
+        *reinterpret_cast<uint32_t*>(dx + up * 8 * stride + n * 8) = pack(dv[n][2 * up], dv[n][2 * up + 1]);
+  }
 }
 
 }  // namespace sb::cuda::attention

@@ -1,11 +1,11 @@
 // The backward pass over the chunks of a head with warp groups, from last to first. It computes the gradients of the
 // states; decayed_attention_wgmma_backward.cu has the rest.
 #pragma once
-#include "kernels/cuda/decayed_attention_wgmma.cuh"
+#include "kernels/cuda/decayed_attention_wgmma_sums.cuh"
 
 namespace sb::cuda::attention {
 
-constexpr int kStateThreads = 2 * kGroupThreads;
+constexpr int kStateThreads = 2 * kGroupThreads, kChunkThreads = 3 * kGroupThreads;
 
 template <int VP>
 struct StateMemory {
@@ -17,6 +17,10 @@ struct StateMemory {
 struct BackwardMaps {
   CUtensorMap q, k, v, d_out, states, gradients;
 };
+
+// The pass over all chunks if every head has its own keys and there is `before` (decayed_attention_wgmma_heads.cu)
+template <int VP>
+cudaError_t head_gradients(const BackwardArguments& a, const BackwardMaps& maps, cudaStream_t stream);
 
 // dS <- c_end dS + scale (c Q)^T dO, from the last chunk to the first. Stores dS of the state after each chunk.
 template <int VP>

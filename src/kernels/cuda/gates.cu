@@ -10,9 +10,6 @@ __device__ E* row_of(const TokenRows<Void>& view, int64_t r) {
   return static_cast<E*>(view.data) + r * view.token;
 }
 
-__device__ inline float softplus(float v) {
-  return v > 20 ? v : fmaxf(v, 0.f) + log1pf(expf(-fabsf(v)));
-}
 __device__ inline float log_sigmoid(float v) {
   return fminf(v, 0.f) - log1pf(expf(-fabsf(v)));
 }
@@ -51,10 +48,12 @@ bool fits(const Views&... views) {
   return (on_vectors(views.data, views.token, 0, 1, sizeof(E)) && ...);
 }
 
-template <class E>
-struct SiluForward {
+// y silu(z), or scale y sigma(z)
+template <class E, bool Silu>
+struct ProductForward {
   RowsIn y, z;
   RowsOut out;
+  float scale = 1;
   template <class At>
   __device__ void operator()(const At& at, int64_t r, int pack) const {
     Raw<E> a, b;
@@ -62,14 +61,15 @@ struct SiluForward {
     at.load(a, row_of<const E>(y, r), pack);
     at.load(b, row_of<const E>(z, r), pack);
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) v[j] = a[j] * b[j] * sigmoid(b[j]);
+    for (int j = 0; j < kPack; ++j) v[j] = a[j] * (Silu ? b[j] : scale) * sigmoid(b[j]);
     at.store(row_of<E>(out, r), pack, v);
   }
 };
-template <class E>
-struct SiluBackward {
+template <class E, bool Silu>
+struct ProductBackward {
   RowsIn g, y, z;
   RowsOut dy, dz;
+  float scale = 1;
   template <class At>
   __device__ void operator()(const At& at, int64_t r, int pack) const {
     Raw<E> go, a, b;
@@ -80,8 +80,8 @@ struct SiluBackward {
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
       const float sig = sigmoid(b[j]);
-      to_y[j] = go[j] * b[j] * sig;
-      to_z[j] = go[j] * a[j] * silu_slope(b[j], sig);
+      to_y[j] = go[j] * (Silu ? b[j] : scale) * sig;
+      to_z[j] = go[j] * a[j] * (Silu ? silu_slope(b[j], sig) : scale * sig * (1 - sig));
     }
     at.store(row_of<E>(dy, r), pack, to_y);
     at.store(row_of<E>(dz, r), pack, to_z);
@@ -293,14 +293,28 @@ cudaError_t gate_silu_forward(const GateRows& p, const RowsIn& y, const RowsIn& 
                               cudaStream_t stream) {
   if (!valid(p)) return cudaErrorInvalidValue;
   return with_element(p.element, [&]<class E>() {
-    return launch_packs(p, fits<E>(y, z, out), SiluForward<E>{y, z, out}, stream);
+    return launch_packs(p, fits<E>(y, z, out), ProductForward<E, true>{y, z, out}, stream);
   });
 }
 cudaError_t gate_silu_backward(const GateRows& p, const RowsIn& d_out, const RowsIn& y, const RowsIn& z,
                                const RowsOut& dy, const RowsOut& dz, cudaStream_t stream) {
   if (!valid(p)) return cudaErrorInvalidValue;
   return with_element(p.element, [&]<class E>() {
-    return launch_packs(p, fits<E>(d_out, y, z, dy, dz), SiluBackward<E>{d_out, y, z, dy, dz}, stream);
+    return launch_packs(p, fits<E>(d_out, y, z, dy, dz), ProductBackward<E, true>{d_out, y, z, dy, dz}, stream);
+  });
+}
+cudaError_t gate_sigmoid_forward(const GateRows& p, float scale, const RowsIn& y, const RowsIn& z, const RowsOut& out,
+                                 cudaStream_t stream) {
+  if (!valid(p)) return cudaErrorInvalidValue;
+  return with_element(p.element, [&]<class E>() {
+    return launch_packs(p, fits<E>(y, z, out), ProductForward<E, false>{y, z, out, scale}, stream);
+  });
+}
+cudaError_t gate_sigmoid_backward(const GateRows& p, float scale, const RowsIn& d_out, const RowsIn& y, const RowsIn& z,
+                                  const RowsOut& dy, const RowsOut& dz, cudaStream_t stream) {
+  if (!valid(p)) return cudaErrorInvalidValue;
+  return with_element(p.element, [&]<class E>() {
+    return launch_packs(p, fits<E>(d_out, y, z, dy, dz), ProductBackward<E, false>{d_out, y, z, dy, dz, scale}, stream);
   });
 }
 

@@ -19,6 +19,12 @@ cudaError_t gate_silu_forward(const GateRows& p, const RowsIn& y, const RowsIn& 
 cudaError_t gate_silu_backward(const GateRows& p, const RowsIn& d_out, const RowsIn& y, const RowsIn& z,
                                const RowsOut& dy, const RowsOut& dz, cudaStream_t stream);
 
+// scale y sigma(z)
+cudaError_t gate_sigmoid_forward(const GateRows& p, float scale, const RowsIn& y, const RowsIn& z, const RowsOut& out,
+                                 cudaStream_t stream);
+cudaError_t gate_sigmoid_backward(const GateRows& p, float scale, const RowsIn& d_out, const RowsIn& y, const RowsIn& z,
+                                  const RowsOut& dy, const RowsOut& dz, cudaStream_t stream);
+
 // a sigma(beta a) b; a row of ab [rows, 2 width] holds a, then b; beta [1] (null: 1)
 cudaError_t gate_swish_forward(const GateRows& p, const RowsIn& ab, const float* beta, const RowsOut& out,
                                cudaStream_t stream);

@@ -17,6 +17,9 @@ constexpr int kBlocksWanted = 8;  // maximum per multiprocessor
 __device__ inline float sigmoid(float x) {
   return __fdividef(1.f, 1.f + __expf(-x));
 }
+__device__ inline float softplus(float v) {
+  return v > 20 ? v : fmaxf(v, 0.f) + log1pf(expf(-fabsf(v)));
+}
 __device__ inline float silu_slope(float x, float sig) {
   return sig * (1.f + x * (1.f - sig));
 }

@@ -4,13 +4,13 @@
 
 namespace sb::naive {
 
-// q, k, v, g, here, before, state?, last k?, last v?
+// q, k, v, g, here, before, skip?, state?, last k?, last v?
 kernels::Tensors trapezoid_attention(const op::TrapezoidAttention& op, const kernels::Tensors& in, kernels::Tensors*) {
   const at::Tensor &q = in[0], &k = in[1], &v = in[2], &g = in[3], &here = in[4], &before = in[5];
   const auto factor = [](const at::Tensor& x, int64_t t) { return x.select(1, t).unsqueeze(-1).unsqueeze(-1); };
   const auto outer = [](const at::Tensor& x, const at::Tensor& y) { return x.unsqueeze(-1) * y.unsqueeze(-2); };
-  at::Tensor S = in[6].defined() ? in[6] : at::zeros({q.size(0), q.size(2), q.size(3), v.size(3)}, v.options());
-  at::Tensor last = in[7].defined() ? outer(in[7], in[8]) : at::zeros_like(S);
+  at::Tensor S = in[7].defined() ? in[7] : at::zeros({q.size(0), q.size(2), q.size(3), v.size(3)}, v.options());
+  at::Tensor last = in[8].defined() ? outer(in[8], in[9]) : at::zeros_like(S);
   std::vector<at::Tensor> out;
   for (int64_t t = 0; t < q.size(1); ++t) {
     const at::Tensor now = outer(k.select(1, t), v.select(1, t));
@@ -18,7 +18,9 @@ kernels::Tensors trapezoid_attention(const op::TrapezoidAttention& op, const ker
     last = now;
     out.push_back(op.scale * at::matmul(q.select(1, t).unsqueeze(-2), S).squeeze(-2));
   }
-  return {out.empty() ? at::zeros_like(v) : at::stack(out, 1), S};
+  if (out.empty()) return {at::zeros_like(v), S};
+  const at::Tensor read = at::stack(out, 1);
+  return {in[6].defined() ? read + in[6].unsqueeze(-1) * v : read, S};
 }
 
 }  // namespace sb::naive

@@ -54,30 +54,29 @@ class ChannelDelta : public Mixer {
     const auto qk_v =
         slices(short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context), {2 * keys_, values_});
     const auto qk = slices(l2_normalise(heads_of(qk_v[0], 2 * h)), {h, h}, 2);
-    const auto v = heads_of(qk_v[1], h);
     const auto g = bounded_below(heads_of(softplus_decay(project(parts[1], decay_out_), dt_bias_->value,
                                                          A_log_->value.repeat_interleave(o_.key_width())),
                                           h),
                                  o_[switches::a_min]);
     if (context.gates) context.record("decay", g.exp());
     DeltaOperands rule{qk[0], qk[1], {}, {}, {}, g};
-    const auto b = sigmoid_gate(parts[3], o_[negative_eigenvalues] ? 2 : 1);
+    const double most = o_[negative_eigenvalues] ? 2 : 1;
     if (strength_ == Strength::per_head) {
+      const auto b = sigmoid_gate(parts[3], most);
       context.record("write", b);
-      rule.v = scale_heads(v, b);
+      rule.v = scale_heads(heads_of(qk_v[1], h), b);
       rule.erase = rule.k;
       rule.write = scale_heads(rule.k, b);
     } else {
-      const auto w = sigmoid_gate(parts[4], 1);
-      context.record("write", w);
-      rule.v = (v * heads_of(w, h)).to(v.scalar_type());
-      rule.erase = (rule.k * heads_of(b, h)).to(v.scalar_type());
+      if (context.gates) context.record("write", sigmoid_gate(parts[4], 1));
+      rule.v = heads_of(gate_sigmoid(qk_v[1], parts[4]), h);
+      rule.erase = heads_of(gate_sigmoid(flat_heads(rule.k), parts[3], most), h);
       rule.write = rule.k;
     }
     const auto o = carried_general_delta(context, rule, 1 / std::sqrt(static_cast<double>(o_.key_width())),
                                          EraseFrom::after_decay);
     auto normed = flat_heads(rms_norm(o, norm_->value, 1e-5));
-    if (gate_out_) normed = normed * at::sigmoid(project(parts[2], gate_out_, gate_bias_));
+    if (gate_out_) normed = gate_sigmoid(normed, project(parts[2], gate_out_, gate_bias_));
     return project(normed, out_);
   }
 

@@ -13,7 +13,6 @@
 namespace sb {
 namespace {
 
-constexpr double pi = 0x1.921fb54442d18p+1;
 constexpr IntegerSwitch states{"d_state", 128, 4, 4096, "state size per channel"};
 
 class Mamba3 final : public Mixer {
@@ -39,29 +38,23 @@ class Mamba3 final : public Mixer {
   at::Tensor forward(const at::Tensor& u, const Context& context) const override {
     const auto parts = slices(project(u, in_), widths_);
     const auto x = heads_of(parts[1], heads_);
-    const auto delta = softplus_bias(wide(parts[4]), wide(dt_bias_->value));
-    const auto rate = wide(parts[5]);
-    // 1 / (1 - u) has no pole where it is used, u < 0.
-    const auto f = at::where(rate >= 0, 1 + rate, 1 / (1 - rate.clamp_max(0)));
-    const auto g = bounded_below(-f.clamp_min(1e-4) * delta, o_[switches::a_min]);
-    const auto here = at::sigmoid(wide(parts[6])) * delta, before = delta - here;
+    const auto [delta, decay, here, before] = mamba3_gates(parts[4], parts[5], parts[6], dt_bias_->value);
+    const auto g = bounded_below(decay, o_[switches::a_min]);
     context.record("step", delta);
     context.record("write", here);
     if (context.gates) context.record("decay", g.exp());
-
-    const auto theta = angle(wide(parts[7]), delta, context);
-    const auto rotated = [&](const at::Tensor& y, Param gain, Param bias) {
-      const auto normed = rms_norm(y, gain->value, 1e-5).unsqueeze(2) + bias->value.squeeze(1);
-      return rotate_pairs(normed, theta).to(u.scalar_type());
-    };
-    const auto k = rotated(parts[2], B_norm_, B_bias_), q = rotated(parts[3], C_norm_, C_bias_);
-    const auto read = trapezoid_attention(
-        q, k, x, g, here, before, 1, {context.carried("state"), context.carried("last.k"), context.carried("last.v")});
+    const auto [k, q, angle] = mamba3_keys(
+        {parts[2], parts[3], B_norm_->value, C_norm_->value, B_bias_->value.squeeze(1), C_bias_->value.squeeze(1)},
+        parts[7], delta, context.carried("angle"));
+    const auto read =
+        trapezoid_attention(q, k, x, g, here, before, skip_->value, 1,
+                            {context.carried("state"), context.carried("last.k"), context.carried("last.v")});
     const int64_t last = u.size(1) - 1;
+    context.carry("angle", angle);
     context.carry("state", read.state);
     context.carry("last.k", k.select(1, last));
     context.carry("last.v", x.select(1, last));
-    const auto y = flat_heads((read.out + skip_->value.unsqueeze(-1) * x).to(u.scalar_type()));
+    const auto y = flat_heads(read.out);
     return project(widths_[0] > 0 ? gate_silu(y, parts[0]) : y, out_);
   }
 
@@ -77,15 +70,6 @@ class Mamba3 final : public Mixer {
   }
 
  private:
-  // Cumulative angles [B,T,heads,N/4], summed in double: they grow with the sequence.
-  at::Tensor angle(const at::Tensor& turn, const at::Tensor& delta, const Context& context) const {
-    const auto steps = pi * at::tanh(turn).unsqueeze(2) * delta.unsqueeze(-1);
-    auto theta = steps.to(at::kDouble).cumsum(1);
-    if (const auto before = context.carried("angle"); before.defined()) theta = theta + before.unsqueeze(1);
-    context.carry("angle", theta.select(1, theta.size(1) - 1));
-    return theta;
-  }
-
   MixerOptions o_;
   int64_t channels_, heads_, head_, angles_;
   Param dt_bias_, B_bias_, C_bias_, skip_, in_, B_norm_, C_norm_, out_;

@@ -26,6 +26,7 @@ struct Case {
   bool states = true;   // initial state, gradient of the final one
   int gap = 0;          // elements between the rows of steps
   bool writes = false;  // with factors of what is written and a skip
+  bool before = false;  // with factors with which the frame before is written again
 };
 
 const char* name(Decay d) {
@@ -43,10 +44,10 @@ const char* name(Logs l) {
 
 struct Data {
   Doubles q, k, v, g, state, d_out, d_final;  // no gaps; g [B,T,H,K] or [B,T,H] or [H]
-  Doubles write, skip;                        // [B,T,H], [H]
+  Doubles write, before, skip;                // [B,T,H], [B,T,H], [H]
 };
 struct Result {
-  Doubles out, final, dq, dk, dv, dg, d_state, d_write, d_skip;
+  Doubles out, final, dq, dk, dv, dg, d_state, d_write, d_before, d_skip;
   double dg_terms = 0;  // of a fixed decay: root of the sum of squares of what dg is summed from, one a step
 };
 
@@ -70,12 +71,14 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
     const double *q = &x.q[key_row(t)], *k = &x.k[key_row(t)], *v = &x.v[value_row(t)];
     const double* before = &states[t * size];
     double *S = &states[(t + 1) * size], *out = &r.out[value_row(t)];
-    const double w = c.writes ? x.write[(static_cast<size_t>(b) * c.T + t) * c.H + h] : 1;
+    const size_t step = (static_cast<size_t>(b) * c.T + t) * c.H + h;
+    const double w = c.writes ? x.write[step] : 1, again = c.before && t > 0 ? x.before[step] : 0;
+    const double *last_k = &x.k[key_row(std::max(0, t - 1))], *last_v = &x.v[value_row(std::max(0, t - 1))];
     for (int j = 0; j < V; ++j) out[j] = c.writes ? x.skip[h] * v[j] : 0;
     for (int i = 0; i < K; ++i) {
       const double a = std::exp(log_decay(c, x, b, t, h, i));
       for (int j = 0; j < V; ++j) {
-        S[i * V + j] = a * before[i * V + j] + w * k[i] * v[j];
+        S[i * V + j] = a * (before[i * V + j] + again * last_k[i] * last_v[j]) + w * k[i] * v[j];
         out[j] += scale * q[i] * S[i * V + j];
       }
     }
@@ -84,6 +87,7 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
   Doubles dS(size, 0.);
   if (c.states) std::copy_n(x.d_final.begin() + pair * size, size, dS.begin());
   dg_fixed = dg_squares = d_skip = 0;
+  Doubles later_dv(V, 0.);  // of the frame's values, through the write of the next frame
   for (int t = c.T - 1; t >= 0; --t) {
     const double *q = &x.q[key_row(t)], *k = &x.k[key_row(t)], *v = &x.v[value_row(t)], *d = &x.d_out[value_row(t)];
     const double *before = &states[t * size], *S = &states[(t + 1) * size];
@@ -91,22 +95,32 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
     std::fill_n(dv, V, 0.);
     const size_t step = (static_cast<size_t>(b) * c.T + t) * c.H + h;
     if (c.decay == Decay::scalar) r.dg[step] = 0;
-    const double w = c.writes ? x.write[step] : 1;
+    const double w = c.writes ? x.write[step] : 1, again = c.before && t > 0 ? x.before[step] : 0;
+    const double *last_k = &x.k[key_row(std::max(0, t - 1))], *last_v = &x.v[value_row(std::max(0, t - 1))];
+    const Doubles next_dv = later_dv;
+    std::fill(later_dv.begin(), later_dv.end(), 0.);
+    if (c.before) r.d_before[step] = 0;
     double fixed_term = 0;
     for (int i = 0; i < K; ++i) {
       const double a = std::exp(log_decay(c, x, b, t, h, i));
-      double by_q = 0, by_k = 0, by_a = 0;
+      double by_q = 0, by_k = 0, by_a = 0, by_last = 0;
       for (int j = 0; j < V; ++j) {
         double& s = dS[i * V + j];
         s += scale * q[i] * d[j];
         by_q += S[i * V + j] * d[j];
         by_k += s * w * v[j];
         dv[j] += s * k[i];
-        by_a += s * before[i * V + j];
+        by_a += s * (before[i * V + j] + again * last_k[i] * last_v[j]);
         s *= a;
+        by_last += s * last_v[j];
+        later_dv[j] += again * s * last_k[i];
+      }
+      if (c.before && t > 0) {
+        r.d_before[step] += by_last * last_k[i];
+        dk[static_cast<size_t>(t - 1) * K + i] += again * by_last;
       }
       dq[static_cast<size_t>(t) * K + i] = scale * by_q;
-      dk[static_cast<size_t>(t) * K + i] = by_k;
+      dk[static_cast<size_t>(t) * K + i] += by_k;
       fixed_term += a * by_a;
       if (c.decay == Decay::scalar) r.dg[step] += a * by_a;
       if (c.decay == Decay::vector) r.dg[step * K + i] = a * by_a;
@@ -117,7 +131,7 @@ void loop(const Case& c, double scale, const Data& x, Result& r, int b, int h, D
     r.d_write[step] = 0;
     for (int j = 0; j < V; ++j) {
       r.d_write[step] += dv[j] * v[j];
-      dv[j] = w * dv[j] + x.skip[h] * d[j];
+      dv[j] = w * dv[j] + x.skip[h] * d[j] + next_dv[j];
       d_skip += v[j] * d[j];
     }
   }
@@ -134,6 +148,7 @@ Result truth(const Case& c, double scale, const Data& x) {
   r.dg.assign(x.g.size(), 0);
   r.d_state.resize(x.state.size());
   r.d_write.resize(x.write.size());
+  r.d_before.resize(x.before.size());
   r.d_skip.assign(x.skip.size(), 0);
   const int pairs = c.B * c.H;
   std::vector<Doubles> dq(pairs), dk(pairs);
@@ -202,13 +217,14 @@ Data random_data(const Case& c, unsigned seed) {
     fill(x.write, steps * c.H, Precision::fp32);
     fill(x.skip, c.H, Precision::fp32);
   }
+  if (c.before) fill(x.before, steps * c.H, Precision::fp32);
   return x;
 }
 
 // The gradients of the loop itself against differences of its outputs.
-double check_loop(Decay decay) {
-  Case c{decay, 1, 5, 2, 1, 3, 2, Precision::fp32};
-  c.writes = decay != Decay::vector;
+double check_loop(Decay decay, bool before) {
+  Case c{decay, 1, 5, 2, before ? 2 : 1, 3, 2, Precision::fp32};
+  c.writes = decay != Decay::vector, c.before = before;
   Data x = random_data(c, 7);
   const Result r = truth(c, .7, x);
   const auto loss = [&] {
@@ -237,6 +253,7 @@ double check_loop(Decay decay) {
   compare(x.state, r.d_state);
   compare(x.write, r.d_write);
   compare(x.skip, r.d_skip);
+  compare(x.before, r.d_before);
   return worst;
 }
 
@@ -287,8 +304,8 @@ struct Tensor {
 struct Problem {
   Case c;
   float scale;
-  Tensor q, k, v, g, state, d_out, d_final, write, skip;
-  Tensor out, final, dq, dk, dv, dg, d_state, d_write, d_skip;
+  Tensor q, k, v, g, state, d_out, d_final, write, before, skip;
+  Tensor out, final, dq, dk, dv, dg, d_state, d_write, d_before, d_skip;
   DecayedAttention p{};
   Memory kept, workspace;
 
@@ -303,6 +320,7 @@ struct Problem {
         d_out(c.B * c.T, c.H * c.V, c.gap, c.precision, x.d_out),
         d_final(1, state.row, 0, Precision::fp32, x.d_final),
         write(1, c.writes ? static_cast<int64_t>(c.B) * c.T * c.H : 0, 0, Precision::fp32, x.write),
+        before(1, c.before ? write.row : 0, 0, Precision::fp32, x.before),
         skip(1, c.writes ? c.H : 0, 0, Precision::fp32, x.skip),
         out(c.B * c.T, c.H * c.V, c.gap, c.precision),
         final(1, state.row, 0, Precision::fp32),
@@ -312,6 +330,7 @@ struct Problem {
         dg(1, g.row, 0, Precision::fp32),
         d_state(1, state.row, 0, Precision::fp32),
         d_write(1, write.row, 0, Precision::fp32),
+        d_before(1, before.row, 0, Precision::fp32),
         d_skip(1, skip.row, 0, Precision::fp32),
         kept((describe(), decayed_attention_kept_bytes(p))),
         workspace(decayed_attention_workspace_bytes(p)) {}
@@ -338,6 +357,7 @@ struct Problem {
     p.write = write.memory.floats();
     p.write_batch = static_cast<int64_t>(c.T) * c.H, p.write_time = c.H, p.write_head = 1;
     p.skip = skip.memory.floats();
+    if (c.before) p.before = before.memory.floats();
   }
   cudaError_t forward() {
     return decayed_attention_forward(p, out.rows<void>(c.T, c.V), static_cast<float*>(final.memory.data), kept.data,
@@ -358,7 +378,8 @@ struct Problem {
                                       p.write_batch,
                                       p.write_time,
                                       p.write_head,
-                                      d_skip.memory.floats()};
+                                      d_skip.memory.floats(),
+                                      d_before.memory.floats()};
     return decayed_attention_backward(p, kept.data, d, workspace.data, nullptr);
   }
 };
@@ -379,10 +400,12 @@ bool check_case(const Case& c, unsigned seed) {
                            c.decay == Decay::unit ? 0 : error(problem.dg.get(), r.dg, std::max(r.dg_terms, 1e-30)),
                            error(problem.d_state.get(), r.d_state),
                            error(problem.d_write.get(), r.d_write),
-                           error(problem.d_skip.get(), r.d_skip)};
+                           error(problem.d_skip.get(), r.d_skip),
+                           error(problem.d_before.get(), r.d_before)};
   const auto results = [&] {
     Doubles all;
-    for (const Tensor* x : {&problem.out, &problem.dq, &problem.dk, &problem.dv, &problem.dg, &problem.d_write}) {
+    for (const Tensor* x :
+         {&problem.out, &problem.dq, &problem.dk, &problem.dv, &problem.dg, &problem.d_write, &problem.d_before}) {
       const Doubles more = x->get();
       all.insert(all.end(), more.begin(), more.end());
     }
@@ -395,12 +418,41 @@ bool check_case(const Case& c, unsigned seed) {
   bool good = once == results();
   if (!good) std::printf("not the same bytes twice\n");
   std::printf("%-6s %s %-6s B%d T%-4d H%-2d G%-2d %3dx%-3d %s%s|", name(c.decay), name(c.precision), name(c.logs), c.B,
-              c.T, c.H, c.G, c.K, c.V, c.states ? "S" : " ", c.writes ? "W" : " ");
+              c.T, c.H, c.G, c.K, c.V, c.states ? "S" : " ",
+              c.before   ? "B"
+              : c.writes ? "W"
+                         : " ");
   for (double e : errors) {
     std::printf(" %.1e", e);
     good = good && e <= bound;
   }
   std::printf("%s\n", good ? "" : "  <-- FAILS");
+  return good;
+}
+
+// A frame must leave the bytes of the outputs before it, although it changes the weight of the frame before.
+bool check_causality(unsigned seed) {
+  const Case c{Decay::scalar, 1, 140, 2, 2, 128, 80, Precision::bf16, Logs::mild, true, 0, true, true};
+  const Data x = random_data(c, seed);
+  bool good = true;
+  for (const int t : {1, 63, 64, 65, 128, 139}) {
+    Data changed = x;
+    for (size_t i = 0; i < static_cast<size_t>(c.H) * c.K; ++i)
+      changed.q[t * c.H * c.K + i] = rounded(x.q[t * c.H * c.K + i] * 3 - 7, c.precision),
+                                changed.k[t * c.H * c.K + i] = rounded(x.k[t * c.H * c.K + i] * 3 - 7, c.precision);
+    for (size_t i = 0; i < static_cast<size_t>(c.H) * c.V; ++i)
+      changed.v[t * c.H * c.V + i] = rounded(x.v[t * c.H * c.V + i] * 3 - 7, c.precision);
+    for (int h = 0; h < c.H; ++h)
+      changed.g[t * c.H + h] -= 1, changed.write[t * c.H + h] += 2, changed.before[t * c.H + h] += 3;
+    Problem one(c, x), other(c, changed);
+    expect(one.forward(), "forward");
+    expect(other.forward(), "forward");
+    expect(cudaDeviceSynchronize(), "kernels");
+    const Doubles a = one.out.get(), b = other.out.get();
+    const bool same = std::equal(a.begin(), a.begin() + static_cast<int64_t>(t) * c.H * c.V, b.begin());
+    if (!same) std::printf("frame %d changes outputs before it  <-- FAILS\n", t);
+    good = good && same;
+  }
   return good;
 }
 
@@ -438,6 +490,8 @@ std::vector<Case> cases(bool quick) {
     for (int V : {64, 88})
       for (bool writes : {false, true})
         all.push_back({Decay::scalar, 2, 140, 4, 1, 128, V, Precision::bf16, Logs::mild, true, 8, writes});
+    for (int V : {64, 80})
+      all.push_back({Decay::scalar, 2, 140, 3, 3, 128, V, Precision::bf16, Logs::mild, true, 8, true, true});
     return all;
   }
   for (Decay d : {Decay::scalar, Decay::vector})
@@ -465,6 +519,12 @@ std::vector<Case> cases(bool quick) {
   for (Logs l : {Logs::zero, Logs::strong})
     for (bool writes : {false, true})
       all.push_back({Decay::scalar, 2, 200, 8, 2, 128, 88, Precision::bf16, l, true, 24, writes});
+  for (int T : {1, 2, 3, 63, 64, 65, 127, 200, 513, 2200})
+    all.push_back(
+        {Decay::scalar, 2, T, 3, 3, 128, T % 2 ? 80 : 64, Precision::bf16, Logs::mild, T != 200, 0, true, true});
+  for (Logs l : {Logs::zero, Logs::strong})
+    all.push_back({Decay::scalar, 2, 200, 4, 4, 72, 96, Precision::bf16, l, true, 24, true, true});
+  all.push_back({Decay::scalar, 8, 400, 32, 32, 128, 80, Precision::bf16, Logs::mild, false, 0, true, true});
   const int whole[][2] = {{72, 72}, {96, 96}, {120, 8}, {128, 40}, {80, 64}};
   for (Decay d : {Decay::unit, Decay::fixed, Decay::scalar})
     for (const auto& w : whole)
@@ -491,13 +551,16 @@ int main(int argc, char** argv) {
   }
   bool good = true;
   if (!only_time) {
-    for (Decay d : {Decay::unit, Decay::fixed, Decay::scalar, Decay::vector}) {
-      const double worst = check_loop(d);
-      std::printf("loop against differences, %s: %.1e\n", name(d), worst);
-      good = good && worst < 1e-6;
-    }
-    std::printf("errors of: out, final state, dq, dk, dv, dg, d initial state, d write, d skip\n");
+    const auto loop_holds = [](Decay d, bool before) {
+      const double worst = check_loop(d, before);
+      std::printf("loop against differences, %s%s: %.1e\n", name(d), before ? " with the frame before" : "", worst);
+      return worst < 1e-6;
+    };
+    for (Decay d : {Decay::unit, Decay::fixed, Decay::scalar, Decay::vector}) good = loop_holds(d, false) && good;
+    good = loop_holds(Decay::scalar, true) && good;
+    std::printf("errors of: out, final state, dq, dk, dv, dg, d initial state, d write, d skip, d before\n");
     unsigned seed = std::random_device{}();
+    if (filter.empty() || filter == "scalar") good = check_causality(seed++) && good;
     for (const Case& c : cases(quick))
       if (filter.empty() || filter == name(c.decay)) good = check_case(c, seed++) && good;
     std::printf(good ? "all within bounds\n" : "BOUNDS MISSED\n");
@@ -513,6 +576,11 @@ int main(int argc, char** argv) {
     time_case(only, "Mamba2 256", {Decay::scalar, 64, 400, 8, 1, 128, 64});
     time_case(only, "Mamba2 256, writes",
               {Decay::scalar, 64, 400, 8, 1, 128, 64, Precision::bf16, Logs::mild, false, 0, true});
+    time_case(only, "Mamba-3 1280",
+              {Decay::scalar, 64, 400, 32, 32, 128, 80, Precision::bf16, Logs::mild, false, 0, true, true});
+    time_case(only, "Mamba-3 1280, plain", {Decay::scalar, 64, 400, 32, 32, 128, 80});
+    time_case(only, "Mamba-3 256",
+              {Decay::scalar, 64, 400, 8, 8, 128, 64, Precision::bf16, Logs::mild, false, 0, true, true});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 88});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81, Precision::fp32});
   }

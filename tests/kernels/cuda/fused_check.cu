@@ -183,6 +183,21 @@ void check_gates(Verdict& verdict, std::mt19937_64& engine, bool low, size_t row
     verdict.judge("gate_silu back", error(dz, want_z), bound(low), where);
   }
   {
+    for (size_t i = 0; i < n; ++i) {
+      const double s = sigma(z[i]);
+      want[i] = 2 * y[i] * s, want_y[i] = 2 * g[i] * s, want_z[i] = 2 * g[i] * y[i] * s * (1 - s);
+    }
+    Rows out(rows, 1, width, low, 0, gap), dy(rows, 1, width, low, 0, gap), dz(rows, 1, width, low, 0, gap);
+    expect(gate_sigmoid_forward(p, 2, ys.view<RowsIn>(), zs.view<RowsIn>(), out.view<RowsOut>(), nullptr),
+           "gate_sigmoid");
+    expect(gate_sigmoid_backward(p, 2, gs.view<RowsIn>(), ys.view<RowsIn>(), zs.view<RowsIn>(), dy.view<RowsOut>(),
+                                 dz.view<RowsOut>(), nullptr),
+           "gate_sigmoid");
+    verdict.judge("gate_sigmoid", error(out, want), bound(low), where);
+    verdict.judge("gate_sigmoid back", error(dy, want_y), bound(low), where);
+    verdict.judge("gate_sigmoid back", error(dz, want_z), bound(low), where);
+  }
+  {
     const Doubles ab = normals(2 * n, engine, low), beta = {1.3f};
     Doubles d_ab(2 * n);
     double d_beta = 0, terms = 0;

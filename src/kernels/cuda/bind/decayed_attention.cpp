@@ -42,17 +42,13 @@ DecayedAttention problem(const op::DecayedAttention& op, const Tensors& c) {
           float_data(c[4])};
 }
 
-// q, k, x, g, write, skip, state? as the kernels take them
-Tensors written_inputs(const Tensors& in) {
-  return {packed_last(in[0]), packed_last(in[1]), packed_last(in[2]), floats(in[3]),
-          floats(in[6]),      floats(in[4]),      floats(in[5])};
-}
-// c: q, k, x, g, state?, write, skip
-DecayedAttention written_problem(const op::WrittenAttention& op, const Tensors& c) {
-  DecayedAttention p = problem(op::DecayedAttention{op.scale}, c);
+// c: q, k, x, g, state?, write, skip?, before?, all but the first three contiguous
+DecayedAttention written_problem(double scale, const Tensors& c) {
+  DecayedAttention p = problem(op::DecayedAttention{scale}, c);
   p.write = float_data(c[5]);
   p.write_batch = c[5].stride(0), p.write_time = c[5].stride(1), p.write_head = c[5].stride(2);
   p.skip = float_data(c[6]);
+  p.before = float_data(c[7]);
   return p;
 }
 
@@ -120,27 +116,31 @@ Tensors decayed_attention_back(const op::DecayedAttention& op, const Back& back)
   return {dq, dk, dv, dg, d_state};
 }
 
-bool supports_written_attention(const op::WrittenAttention& op, const Tensors& in) {
+namespace {
+
+// Whether the kernels that write values support q, k, x, g and these float32 factors
+bool supports_writes(double scale, const Tensors& in, std::initializer_list<Tensor> factors) {
   for (const Tensor& x : in)
     if (!readable_or_absent(x)) return false;
   const Tensor &q = in[0], &k = in[1], &x = in[2], &g = in[3];
   for (const Tensor& operand : {q, k, x})
     if (!is_low(operand) || operand.stride(-1) != 1) return false;
-  for (const Tensor& number : {g, in[4], in[5]})
-    if (number.scalar_type() != at::kFloat) return false;
+  for (const Tensor& number : factors)
+    if (number.defined() && number.scalar_type() != at::kFloat) return false;
   return g.dim() == 3 && q.size(3) <= 256 && x.size(3) <= 256 &&
-         decayed_attention_writes(problem(op::DecayedAttention{op.scale}, {q, k, x, g, Tensor()}));
+         decayed_attention_writes(problem(op::DecayedAttention{scale}, {q, k, x, g, Tensor()}));
 }
 
-Tensors written_attention(const op::WrittenAttention& op, const Tensors& in, Tensors* saved) {
-  const Tensors c = written_inputs(in);
-  const DecayedAttention p = written_problem(op, c);
+// in: as of written_problem()
+Tensors written_forward(const char* where, double scale, const Tensors& in, Tensors* saved) {
+  Tensors c{packed_last(in[0]), packed_last(in[1]), packed_last(in[2])};
+  for (size_t i = 3; i < in.size(); ++i) c.push_back(floats(in[i]));
+  const DecayedAttention p = written_problem(scale, c);
   const Tensor out = fresh(c[2].sizes(), c[2]);
   const Tensor last = fresh({p.batch, p.heads, p.key_width, p.value_width}, out, at::kFloat);
   const Tensor kept = saved ? scratch(decayed_attention_kept_bytes(p), out) : Tensor();
   const OnDevice on(out);
-  on.check("written_attention",
-           decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), on.stream()));
+  on.check(where, decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), on.stream()));
   if (saved) {
     *saved = c;
     saved->push_back(kept);
@@ -148,36 +148,73 @@ Tensors written_attention(const op::WrittenAttention& op, const Tensors& in, Ten
   return {out, last};
 }
 
-Tensors written_attention_back(const op::WrittenAttention& op, const Back& back) {
+struct WrittenGradients {
+  Tensor q, k, x, g, write, skip, state, before;
+};
+WrittenGradients written_backward(const char* where, double scale, const Back& back) {
   const Tensors& c = back.saved;
-  const Tensor &q = c[0], &x = c[2], &g = c[3], &state = c[4], &skip = c[6], &kept = c[7];
-  const DecayedAttention p = written_problem(op, c);
+  const Tensor &q = c[0], &x = c[2], &g = c[3], &kept = c[8];
+  const DecayedAttention p = written_problem(scale, c);
   const Tensor d_out = back.d_out[0].defined() ? at_16_bytes(back.d_out[0]) : at::zeros(x.sizes(), x.options());
   const Tensor d_last = floats(back.d_out[1]);
-  const Tensor dq = gradient_at_16_bytes(back, 0, q), dk = gradient_at_16_bytes(back, 1, q);
-  const Tensor dx = gradient_at_16_bytes(back, 2, x);
-  const Tensor dg = fresh(g.sizes(), g), d_write = fresh(g.sizes(), g), d_skip = fresh(skip.sizes(), skip);
-  const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
-  const Strides strides(dg), write_strides(d_write);
+  const auto like = [](const Tensor& given) { return given.defined() ? fresh_like(given) : Tensor(); };
+  const WrittenGradients to{gradient_at_16_bytes(back, 0, q),
+                            gradient_at_16_bytes(back, 1, q),
+                            gradient_at_16_bytes(back, 2, x),
+                            like(g),
+                            like(c[5]),
+                            like(c[6]),
+                            like(c[4]),
+                            like(c[7])};
+  const Strides strides(to.g), write_strides(to.write);
   const DecayedAttentionGradients d{head_rows<const void>(d_out),
                                     float_data(d_last),
-                                    head_rows<void>(dq),
-                                    head_rows<void>(dk),
-                                    head_rows<void>(dx),
-                                    float_data(dg),
+                                    head_rows<void>(to.q),
+                                    head_rows<void>(to.k),
+                                    head_rows<void>(to.x),
+                                    float_data(to.g),
                                     strides.batch,
                                     strides.time,
                                     strides.head,
-                                    float_data(d_state),
-                                    float_data(d_write),
+                                    float_data(to.state),
+                                    float_data(to.write),
                                     write_strides.batch,
                                     write_strides.time,
                                     write_strides.head,
-                                    float_data(d_skip)};
+                                    float_data(to.skip),
+                                    float_data(to.before)};
   const Tensor memory = scratch(decayed_attention_workspace_bytes(p), x);
   const OnDevice on(x);
-  on.check("written_attention", decayed_attention_backward(p, data(kept), d, data(memory), on.stream()));
-  return {dq, dk, dx, dg, d_write, d_skip, d_state};
+  on.check(where, decayed_attention_backward(p, data(kept), d, data(memory), on.stream()));
+  return to;
+}
+
+}  // namespace
+
+// q, k, x, g, write, skip, state? -> out, state
+bool supports_written_attention(const op::WrittenAttention& op, const Tensors& in) {
+  return supports_writes(op.scale, in, {in[3], in[4], in[5]});
+}
+Tensors written_attention(const op::WrittenAttention& op, const Tensors& in, Tensors* saved) {
+  return written_forward("written_attention", op.scale, {in[0], in[1], in[2], in[3], in[6], in[4], in[5], Tensor()},
+                         saved);
+}
+Tensors written_attention_back(const op::WrittenAttention& op, const Back& back) {
+  const WrittenGradients d = written_backward("written_attention", op.scale, back);
+  return {d.q, d.k, d.x, d.g, d.write, d.skip, d.state};
+}
+
+// q, k, v, g, here, before, skip?, state?, last k?, last v? -> out, state
+bool supports_trapezoid_attention(const op::TrapezoidAttention& op, const Tensors& in) {
+  return !in[8].defined() && supports_writes(op.scale, in, {in[3], in[4], in[5], in[6]});
+}
+Tensors trapezoid_attention(const op::TrapezoidAttention& op, const Tensors& in, Tensors* saved) {
+  return written_forward("trapezoid_attention", op.scale, {in[0], in[1], in[2], in[3], in[7], in[4], in[6], in[5]},
+                         saved);
+}
+Tensors trapezoid_attention_back(const op::TrapezoidAttention& op, const Back& back) {
+  const WrittenGradients d = written_backward("trapezoid_attention", op.scale, back);
+  return {d.q, d.k, d.x, d.g, d.write, d.before, d.skip, d.state, Tensor(), Tensor()};
 }
 
 }  // namespace sb::cuda::bind

@@ -41,6 +41,27 @@ Tensors gate_silu_back(const op::GateSilu&, const Back& back) {
   return {dy, dz};
 }
 
+bool supports_gate_sigmoid(const op::GateSigmoid&, const Tensors& in) {
+  return readable(in[0]) && readable(in[1]) && same_type(in[0], in[1]);
+}
+Tensors gate_sigmoid(const op::GateSigmoid& op, const Tensors& in, Tensors* saved) {
+  const Held y = by_rows(in[0]), z = by_rows(in[1]);
+  const Tensor out = fresh(in[0].sizes(), in[0]);
+  const OnDevice on(out);
+  on.check("gate_sigmoid", gate_sigmoid_forward(gate_rows(y), static_cast<float>(op.scale), y.in(), z.in(),
+                                                by_rows(out).out(), on.stream()));
+  if (saved) *saved = {y.x, z.x};
+  return {out};
+}
+Tensors gate_sigmoid_back(const op::GateSigmoid& op, const Back& back) {
+  const Held y = by_rows(back.saved[0]), z = by_rows(back.saved[1]), d_out = by_rows(back.d_out[0]);
+  const Tensor dy = gradient_by_rows(back, 0, y.x), dz = gradient_by_rows(back, 1, y.x);
+  const OnDevice on(dy);
+  on.check("gate_sigmoid", gate_sigmoid_backward(gate_rows(y), static_cast<float>(op.scale), d_out.in(), y.in(), z.in(),
+                                                 by_rows(dy).out(), by_rows(dz).out(), on.stream()));
+  return {dy, dz};
+}
+
 bool supports_gate_swish(const op::GateSwish&, const Tensors& in) {
   return readable(in[0]) && readable(in[1]);
 }
