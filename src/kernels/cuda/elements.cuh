@@ -56,6 +56,16 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
+// Bounds that keep a NaN; fmaxf and fminf would return the bound
+__device__ inline float at_least(float x, float least) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(least));
+  return x;
+}
+__device__ inline float at_most(float x, float most) {
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(most));
+  return x;
+}
+
 // Number of multiprocessors of the current device
 inline int multiprocessors() {
   int device = 0, count = 1;

@@ -122,7 +122,7 @@ struct StepForward {
     float A[kPack];
     at.parameters(A, p.A_log, pack, 0.f);
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) v[j] = fmaxf(-expf(A[j]) * v[j], p.least);
+    for (int j = 0; j < kPack; ++j) v[j] = at_least(-expf(A[j]) * v[j], p.least);
     at.store(row_of<float>(decay, r), pack, v);
   }
 };
@@ -137,7 +137,7 @@ struct SigmoidForward {
     at.load(x, row_of<const E>(p.x, r), pack);
 #pragma unroll
     for (int j = 0; j < kPack; ++j)
-      v[j] = p.log ? fmaxf(p.scale * log_sigmoid(x[j]), p.least) : p.scale * sigmoid(x[j]);
+      v[j] = p.log ? at_least(p.scale * log_sigmoid(x[j]), p.least) : p.scale * sigmoid(x[j]);
     at.store(row_of<float>(out, r), pack, v);
   }
 };
