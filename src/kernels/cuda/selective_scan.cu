@@ -14,14 +14,15 @@ size_t rounded(size_t bytes) {
 }
 
 struct Workspace {
-  size_t dB, dC, d_A_log, d_skip, bytes;
-  Workspace(const SelectiveScan& p, const Sizes& z) {
+  size_t dB, dC, d_A_log, d_skip, kept, bytes;
+  Workspace(const SelectiveScan& p, const Sizes& z, bool has_kept) {
     const size_t rows = rounded(static_cast<size_t>(z.groups) * static_cast<size_t>(p.batch * p.time * p.states) * 4);
     dB = 0;
     dC = dB + rows;
     d_A_log = dC + rows;
     d_skip = d_A_log + rounded(static_cast<size_t>(p.batch * p.channels * p.states) * 4);
-    bytes = d_skip + rounded(static_cast<size_t>(p.batch * p.channels) * 4);
+    kept = d_skip + rounded(static_cast<size_t>(p.batch * p.channels) * 4);
+    bytes = kept + (has_kept ? 0 : selective_scan_kept_bytes(p));
   }
 };
 
@@ -52,9 +53,9 @@ size_t selective_scan_kept_bytes(const SelectiveScan& p) {
   });
 }
 
-size_t selective_scan_workspace_bytes(const SelectiveScan& p) {
+size_t selective_scan_workspace_bytes(const SelectiveScan& p, bool has_kept) {
   const scan::Sizes z = scan::with_shape(p, [&](auto shape) { return scan::sizes_of(p, shape); });
-  return scan::Workspace(p, z).bytes;
+  return scan::Workspace(p, z, has_kept).bytes;
 }
 
 cudaError_t selective_scan_forward(const SelectiveScan& p, const ScanRows<void>& out, float* final_state, void* kept,
@@ -66,13 +67,18 @@ cudaError_t selective_scan_forward(const SelectiveScan& p, const ScanRows<void>&
 
 cudaError_t selective_scan_backward(const SelectiveScan& p, const void* kept, const SelectiveScanGradients& d,
                                     void* workspace, cudaStream_t stream) {
-  if (!scan::valid(p) || !kept) return cudaErrorInvalidValue;
+  if (!scan::valid(p)) return cudaErrorInvalidValue;
   const scan::Sizes z = scan::with_shape(p, [&](auto shape) { return scan::sizes_of(p, shape); });
-  const scan::Workspace w(p, z);
+  const scan::Workspace w(p, z, kept != nullptr);
   unsigned char* memory = static_cast<unsigned char*>(workspace);
   const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
-  const cudaError_t status =
-      scan::backward({p, z, d, kept, floats(w.dB), floats(w.dC), floats(w.d_A_log), floats(w.d_skip)}, stream);
+  cudaError_t status = cudaSuccess;
+  if (!kept) {
+    status = scan::forward({p, z, {}, nullptr, memory + w.kept}, stream);
+    kept = memory + w.kept;
+  }
+  if (status != cudaSuccess) return status;
+  status = scan::backward({p, z, d, kept, floats(w.dB), floats(w.dC), floats(w.d_A_log), floats(w.d_skip)}, stream);
   if (status != cudaSuccess) return status;
   const unsigned blocks = static_cast<unsigned>(multiprocessors()) * 8;
   const int64_t rows = p.batch * p.time;

@@ -37,14 +37,15 @@ struct SelectiveScanGradients {
   float* d_initial_state;  // may be null
 };
 
-// Bytes of the states that the forward pass keeps for the backward pass, and bytes of the backward pass's workspace.
+// Bytes of the states that the forward pass can keep for the backward pass, and bytes of the backward pass's workspace.
+// The workspace is larger if the backward pass must recompute the states (has_kept = false).
 size_t selective_scan_kept_bytes(const SelectiveScan& p);
-size_t selective_scan_workspace_bytes(const SelectiveScan& p);
+size_t selective_scan_workspace_bytes(const SelectiveScan& p, bool has_kept);
 
 // kept and final_state may be null. Returns cudaErrorInvalidValue if sizes are out of range.
 cudaError_t selective_scan_forward(const SelectiveScan& p, const ScanRows<void>& out, float* final_state, void* kept,
                                    cudaStream_t stream);
-// Deterministic.
+// If kept is null, the states are recomputed in the workspace. Deterministic.
 cudaError_t selective_scan_backward(const SelectiveScan& p, const void* kept, const SelectiveScanGradients& d,
                                     void* workspace, cudaStream_t stream);
 

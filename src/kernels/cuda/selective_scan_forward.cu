@@ -89,12 +89,14 @@ __global__ void __launch_bounds__(kThreads, 2) scan_forward(const __grid_constan
     }
     __syncthreads();
 
-    const Window<E> out(typed<E>(a.out), b, begin, c0, z.channels);
-    Share<S, E, S::channels>::for_fours([&](int, int t, int c) {
-      if (t >= steps || c >= out.columns) return;
-      const float4 skip = read_four(a.p.skip + c0 + c, out.columns - c);
-      write_four(out, t, c, skip * four(&m.x[t][c]) + four(&m.y[t][c]));
-    });
+    if (a.out.data) {
+      const Window<E> out(typed<E>(a.out), b, begin, c0, z.channels);
+      Share<S, E, S::channels>::for_fours([&](int, int t, int c) {
+        if (t >= steps || c >= out.columns) return;
+        const float4 skip = read_four(a.p.skip + c0 + c, out.columns - c);
+        write_four(out, t, c, skip * four(&m.x[t][c]) + four(&m.y[t][c]));
+      });
+    }
     // x is read here and written next by the same thread; the other tiles were last read before the barrier
   }
   if (a.final_state) write_state<S>(h, a.final_state, z, b, c0, at);

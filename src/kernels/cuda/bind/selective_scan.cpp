@@ -71,7 +71,7 @@ Tensors selective_scan_back(const op::SelectiveScan& op, const Back& back) {
   const Tensor d_A_log = fresh_like(c[2]), d_skip = fresh_like(c[5]);
   const Tensor d_first = c[6].defined() ? fresh_like(c[6]) : Tensor();
   const SelectiveScan p = problem(op, c, c[6]);
-  const Tensor memory = scratch(selective_scan_workspace_bytes(p), x);
+  const Tensor memory = scratch(selective_scan_workspace_bytes(p, true), x);
   const SelectiveScanGradients d{scan_rows<const void>(d_out), float_data(d_last),  scan_rows<void>(dx),
                                  scan_rows<void>(dB),          scan_rows<void>(dC), scan_rows<float>(d_delta),
                                  scan_rows<float>(d_write),    float_data(d_A_log), float_data(d_skip),
