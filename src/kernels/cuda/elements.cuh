@@ -49,13 +49,6 @@ __device__ inline void store_pair(float* p, float x, float y) {
   *reinterpret_cast<float2*>(p) = make_float2(x, y);
 }
 
-// 2^x, computed by the special-function unit (approximate)
-__device__ inline float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Bounds that keep a NaN; fmaxf and fminf would return the bound
 __device__ inline float at_least(float x, float least) {
   asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(least));
@@ -64,6 +57,13 @@ __device__ inline float at_least(float x, float least) {
 __device__ inline float at_most(float x, float most) {
   asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(most));
   return x;
+}
+
+// 2^x, computed by the special-function unit (approximate)
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 // Number of multiprocessors of the current device
