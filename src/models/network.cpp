@@ -1,5 +1,7 @@
 #include "models/network.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -193,6 +195,29 @@ void Network::load(const Safetensors& file, const std::string& prefix) {
     value.detach().copy_(to_tensor(stored, at::kDouble));
   }
   parameters_.refresh_copy();
+}
+
+std::vector<std::string> Network::misfits(const Safetensors& file) const {
+  const auto shape_text = [](const std::vector<int64_t>& shape) { return "[" + joined(shape, ", ") + "]"; };
+  std::vector<std::string> lines;
+  std::set<std::string> known;
+  for (const auto& p : parameters_.all()) {
+    known.insert(p.name);
+    const StoredTensor* stored = file.find(p.name);
+    if (!stored) {
+      lines.push_back("missing: " + p.name + " " + shape_text(p.shape));
+    } else if (stored->shape != p.shape) {
+      lines.push_back("wrong shape: " + p.name + ", expected " + shape_text(p.shape) + ", got " +
+                      shape_text(stored->shape));
+    } else if (stored->dtype < Dtype::f16) {
+      lines.push_back("wrong type: " + p.name + ", expected floating point, got " +
+                      std::string(dtype_name(stored->dtype)));
+    }
+  }
+  for (const auto& tensor : file.tensors())
+    if (!known.contains(tensor.name))
+      lines.push_back("not of this model: " + printable(tensor.name) + " " + shape_text(tensor.shape));
+  return lines;
 }
 
 }  // namespace sb

@@ -69,6 +69,8 @@ class Network {
   // Loads every parameter from the tensor named prefix + parameter name; any stored float type is converted. Throws if
   // a tensor is missing or has another shape.
   void load(const Safetensors& file, const std::string& prefix = "");
+  // One line for each tensor of the network that the file lacks, of another shape or type, or not of the network.
+  std::vector<std::string> misfits(const Safetensors& file) const;
 
  private:
   struct Mlp {

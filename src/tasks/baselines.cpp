@@ -158,19 +158,6 @@ void expect_samples(uint64_t samples, const char* what) {
 
 }  // namespace
 
-std::vector<double> table_learner_curve(std::shared_ptr<const Language> language, const TaskConfig& config,
-                                        const std::vector<uint64_t>& train_samples, uint64_t test_samples,
-                                        int threads) {
-  expect_samples(test_samples, "test samples");
-  const GapTask task(language, config);
-  std::vector<double> curve;
-  for (const uint64_t samples : train_samples) {
-    const Counts counts(*language, samples, threads);
-    curve.push_back(table_accuracy(task, counts, Split::test, 0, test_samples, threads));
-  }
-  return curve;
-}
-
 Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& config, uint64_t train_samples,
                     uint64_t test_samples, int threads, Split split, uint64_t first,
                     const std::function<void()>& poll) {

@@ -10,13 +10,19 @@
 
 namespace sb {
 
+// The table learner counts starts and transitions in labelled samples, then filters like the exact filter. It
+// knows the distribution of gaps, but neither the grammar nor the length conditioning.
+// Suppose n departures from state s were counted. A class seen after s leads to each of its states with probability
+// count / (n + b). A class never seen after s leads to each of its states with b / (n + b) times the state's share of
+// all elements (b = 0.5); it also counts as forbidden after s.
+// Hypotheses below 1e-4 are dropped. If none of the others explains a frame, the frame counts as a new element of each.
 struct Baselines {
   double chance = 0;                      // 1 / states
   double majority = 0;                    // the most frequent state of the training samples
   std::array<double, kMaxGram> n_gram{};  // entry n-1
   int n = 1;                              // the n-gram to cite: the best on `test_samples` samples of valid
   double n_gram_stderr = 0;               // of its accuracy
-  double table_learner = 0;
+  double table_learner = 0;               // under the metric: posteriors summed over an element's frames
   uint64_t train_samples = 0;
   uint64_t test_samples = 0;
 };
@@ -27,16 +33,5 @@ struct Baselines {
 Baselines baselines(std::shared_ptr<const Language> language, const TaskConfig& task, uint64_t train_samples,
                     uint64_t test_samples, int threads, Split split = Split::test, uint64_t first = 0,
                     const std::function<void()>& poll = {});
-
-// Accuracy of a learner that counts starts and transitions in labelled samples, then filters like the exact filter. It
-// knows the distribution of gaps, but neither the grammar nor the length conditioning.
-// Suppose n departures from state s were counted. A class seen after s leads to each of its states with probability
-// count / (n + b). A class never seen after s leads to each of its states with b / (n + b) times the state's share of
-// all elements (b = 0.5); it also counts as forbidden after s.
-// Hypotheses below 1e-4 are dropped. If none of the others explains a frame, the frame counts as a new element of each.
-// Returns the accuracy under the metric (posteriors summed over the element's frames) for each number of training
-// samples.
-std::vector<double> table_learner_curve(std::shared_ptr<const Language> language, const TaskConfig& task,
-                                        const std::vector<uint64_t>& train_samples, uint64_t test_samples, int threads);
 
 }  // namespace sb

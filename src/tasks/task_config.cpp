@@ -4,44 +4,10 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "base/suggest.h"
 #include "tasks/lognormal.h"
 
 namespace sb {
 namespace {
-
-template <class Value>
-struct Named {
-  const char* name;
-  Value value;
-};
-
-constexpr Named<GapLaw> kLaws[] = {{"none", GapLaw::none},
-                                   {"constant", GapLaw::constant},
-                                   {"uniform", GapLaw::uniform},
-                                   {"lognormal", GapLaw::lognormal}};
-constexpr Named<GapContent> kContents[] = {{"blank", GapContent::blank},
-                                           {"forbidden_symbol", GapContent::forbidden_symbol}};
-constexpr Named<Objective> kObjectives[] = {{"state", Objective::state}, {"predict", Objective::predict}};
-
-template <class Value, size_t N>
-Value parse(const Named<Value> (&table)[N], const char* where, const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto& entry : table) {
-    if (name == entry.name) return entry.value;
-    names.emplace_back(entry.name);
-  }
-  throw bad_input(where,
-                  "unknown name, expected " + join_or(names) + ", got '" + name + "'" + did_you_mean(name, names));
-}
-
-template <class Value, size_t N>
-const char* name_of(const Named<Value> (&table)[N], Value value) {
-  for (const auto& entry : table) {
-    if (entry.value == value) return entry.name;
-  }
-  return "?";
-}
 
 void expect(bool holds, const std::string& where, const std::string& what, const std::string& range,
             const std::string& got) {
@@ -76,23 +42,15 @@ void check_gap(const GapConfig& gap, const std::string& where) {
 
 }  // namespace
 
-GapLaw parse_gap_law(const std::string& name) {
-  return parse(kLaws, "task.gap.law", name);
-}
-GapContent parse_gap_content(const std::string& name) {
-  return parse(kContents, "task.gap.content", name);
-}
-Objective parse_objective(const std::string& name) {
-  return parse(kObjectives, "task.objective", name);
-}
 const char* to_string(GapLaw law) {
-  return name_of(kLaws, law);
+  static constexpr const char* names[] = {"none", "constant", "uniform", "lognormal"};
+  return names[static_cast<size_t>(law)];
 }
 const char* to_string(GapContent content) {
-  return name_of(kContents, content);
+  return content == GapContent::blank ? "blank" : "forbidden_symbol";
 }
 const char* to_string(Objective objective) {
-  return name_of(kObjectives, objective);
+  return objective == Objective::state ? "state" : "predict";
 }
 
 TaskConfig paper_task(int number) {

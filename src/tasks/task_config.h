@@ -13,9 +13,6 @@ enum class GapLaw { none, constant, uniform, lognormal };
 enum class GapContent { blank, forbidden_symbol };  // zeros | a symbol the grammar forbids after the current state
 enum class Objective { state, predict };  // predict the hidden state | predict the distribution of the next symbol
 
-GapLaw parse_gap_law(const std::string& name);
-GapContent parse_gap_content(const std::string& name);
-Objective parse_objective(const std::string& name);
 const char* to_string(GapLaw);
 const char* to_string(GapContent);
 const char* to_string(Objective);

@@ -41,6 +41,10 @@ TEST_F(CudaFused, Conv4) {
       const std::string where = c10::str("T ", time, " C ", C);
       expect(
           "conv4", where, [&](const Tensors& in) -> Tensors { return {conv4(in[0], in[1], in[2], silu, in[3])}; }, x);
+      if (time == 200)
+        expect_same_on_device(
+            "conv4", [&](const Tensors& in) -> Tensors { return {conv4(in[0], in[1], in[2], silu, in[3])}; }, x,
+            Mode::bf16);
       expect("conv4", where + " bare", [&](const Tensors& in) -> Tensors { return {conv4(in[0], in[1], {}, silu)}; },
              {x[0], x[1]});
       // columns of a wider tensor
@@ -139,7 +143,7 @@ TEST_F(CudaFused, Mamba3GatesAndKeys) {
 }
 
 TEST_F(CudaFused, Norms) {
-  for (const int64_t width : {3, 16, 64, 72, 81, 96, 120, 128, 144, 162, 256, 768, 2304, 2592}) {
+  for (const int64_t width : {3, 16, 64, 72, 81, 96, 120, 128, 144, 162, 256, 768, 1001, 2304, 2592, 5000}) {
     const int64_t heads = width > 256 ? 1 : 3;
     const Givens x{{"x", noise({2, 37, heads, width}, 1)},
                    {"gain", noise({width}, 2), Kind::wide},
@@ -221,7 +225,7 @@ TEST_F(CudaFused, ScaledHeadsAndReadOut) {
 
 TEST_F(CudaFused, ResidualNormAndDropout) {
   const DropoutKey key = device_key(0x123456789abcdef0, 0xabcdef, (int64_t{3} << 32) + 17, {5, 70000, 0});
-  for (const int64_t width : {8, 81, 256, 768, 1152, 1296, 2048}) {
+  for (const int64_t width : {8, 81, 256, 768, 1152, 1296, 2048, 4001}) {
     for (const double p : {0.0, 0.3}) {
       const Givens x{{"z", noise({3, 33, width}, 1)},
                      {"residual", noise({3, 33, width}, 2)},
@@ -235,6 +239,9 @@ TEST_F(CudaFused, ResidualNormAndDropout) {
       Givens wide_stream = x;
       wide_stream[1].kind = Kind::wide;
       expect("residual_layer_norm", where + " float stream", f, wide_stream, {Mode::bf16});
+      Givens far = x;  // a mean of 30 leaves fewer digits to the deviations
+      far[1].value = far[1].value + 30;
+      expect("residual_layer_norm", where + " mean 30", f, far, kModes, {.fp32 = 4e-5, .bf16 = 8e-2});
     }
     for (const bool tied : {false, true})
       expect("dropout", c10::str("width ", width, tied ? " tied" : ""),

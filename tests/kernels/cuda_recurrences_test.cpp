@@ -371,6 +371,31 @@ TEST_F(CudaRecurrences, ForwardAloneGivesTheSameBytes) {
   expect("selective_scan", scan(0), given(ScanCase{2, 130, 96, 64, false, 0}));
 }
 
+// A NaN as the device writes it (all bits of the mantissa set), neither rounded to 0 nor bounded away.
+TEST_F(CudaRecurrences, NanReachesEveryLaterFrame) {
+  const auto expect = [](const char* what, const Operation& f, const Givens& given, size_t input, Mode mode) {
+    const int64_t frame = 70, chunk = 64;
+    const Operation with_nan = [&](const Tensors& x) -> Tensors {
+      Tensors inputs = x;
+      const Tensor zero = at::zeros({}, x[input].options());
+      inputs[input] = at::cat({x[input].slice(1, 0, frame), x[input].slice(1, frame, frame + 1) + zero / zero,
+                               x[input].slice(1, frame + 1)},
+                              1);
+      return f(inputs);
+    };
+    const Tensor out = run_on_device(with_nan, given, mode)[0].value;
+    EXPECT_TRUE(out.slice(1, 0, chunk).isfinite().all().item<bool>()) << what << " " << test::text(mode);
+    EXPECT_TRUE(out.slice(1, frame).isnan().all().item<bool>()) << what << " " << test::text(mode);
+  };
+  for (const Mode mode : kModes) {
+    expect("values of gated_delta_rule", delta, given(DeltaCase{2, 130, 1, 2, 72, 144, 1}), 2, mode);
+    for (const int axes : {3, 4})
+      expect("decays of decayed_attention", attention, given(AttentionCase{axes, 2, 130, 2, 2, 72, 144, 1}), 3, mode);
+    if (mode != Mode::tf32)
+      expect("steps of selective_scan", scan(1e-3), given(ScanCase{2, 130, 96, 64, false, 1e-3}), 1, mode);
+  }
+}
+
 // Cases that the kernels do not support run in ATen operations.
 TEST_F(CudaRecurrences, DoubleAndManyFactorsRunInAten) {
   const Givens x = given(DeltaCase{1, 20, 6, 2, 16, 24, 1});

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -75,6 +76,18 @@ inline void expect_same_bytes(const Results& got, const Results& expected, const
     ASSERT_EQ(a.nbytes(), b.nbytes());
     EXPECT_EQ(std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()), 0) << what << ": " << got[i].name;
   }
+}
+
+// Any number of threads gives the bytes of one.
+inline void expect_same_on_threads(const Recurrence& f, const Tensors& inputs, const std::vector<std::string>& names) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const Results one = run(f, inputs, names, at::kFloat);
+  for (const int threads : {2, 4}) {
+    at::set_num_threads(threads);
+    expect_same_bytes(run(f, inputs, names, at::kFloat), one, std::to_string(threads) + " threads");
+  }
+  at::set_num_threads(before);
 }
 
 // Central differences of the same scalar along a random direction of each input, in double.

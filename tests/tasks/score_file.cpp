@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "tasks/metric.h"
+#include "given_task.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -20,19 +20,15 @@ int main(int argc, char** argv) {
     };
     int32_t sizes[4];
     take(sizes, sizeof sizes);
-    sb::Batch batch;
-    batch.batch = sizes[0];
-    batch.frames = sizes[1];
-    batch.elements = sizes[2];
-    batch.start.resize(static_cast<size_t>(sizes[0]) * (sizes[2] + 1));
-    batch.target.resize(static_cast<size_t>(sizes[0]) * sizes[1]);
-    std::vector<float> logits(batch.target.size() * static_cast<size_t>(sizes[3]));
-    take(batch.start.data(), 4 * batch.start.size());
-    take(batch.target.data(), 4 * batch.target.size());
+    std::vector<int32_t> start(static_cast<size_t>(sizes[0]) * (sizes[2] + 1));
+    std::vector<int32_t> target(static_cast<size_t>(sizes[0]) * sizes[1]), named;
+    std::vector<float> logits(target.size() * static_cast<size_t>(sizes[3]));
+    take(start.data(), 4 * start.size());
+    take(target.data(), 4 * target.size());
     take(logits.data(), 4 * logits.size());
-    std::vector<int32_t> predicted;
-    const sb::Score score = sb::segment_score(batch, logits.data(), sizes[3], {}, &predicted);
-    const sb::Json json = {{"accuracy", score.accuracy}, {"loss", score.loss}, {"predicted", predicted}};
+    const sb::Batch batch = sb::test::given_batch(sizes[0], sizes[1], sizes[2], std::move(start), std::move(target));
+    const sb::Evaluation found = sb::test::scored(batch, logits, sizes[3], false, &named);
+    const sb::Json json = {{"accuracy", found.elements.value()}, {"loss", found.loss}, {"predicted", named}};
     std::puts(sb::json_line(json).c_str());
     return 0;
   } catch (const sb::Error& error) {

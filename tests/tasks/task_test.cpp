@@ -61,24 +61,6 @@ TEST(Task, RejectsParametersOutOfRangeByName) {
   EXPECT_EQ(refusal(lognormal(1, 0.5)), "");
 }
 
-TEST(Task, NamesRoundTripAndUnknownOnesAreRejected) {
-  for (const GapLaw law : {GapLaw::none, GapLaw::constant, GapLaw::uniform, GapLaw::lognormal}) {
-    EXPECT_EQ(parse_gap_law(to_string(law)), law);
-  }
-  for (const GapContent content : {GapContent::blank, GapContent::forbidden_symbol}) {
-    EXPECT_EQ(parse_gap_content(to_string(content)), content);
-  }
-  for (const Objective objective : {Objective::state, Objective::predict}) {
-    EXPECT_EQ(parse_objective(to_string(objective)), objective);
-  }
-  try {
-    parse_gap_law("unifrom");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("did you mean uniform?"), std::string::npos) << error.what();
-  }
-}
-
 TEST(GapLaw, UniformGivesEndsHalfTheWeight) {
   const std::vector<double> law = gap_length_law({.law = GapLaw::uniform, .min = 1, .max = 10});
   ASSERT_EQ(law.size(), 11U);

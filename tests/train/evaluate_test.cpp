@@ -7,7 +7,6 @@
 
 #include "small_run.h"
 #include "tasks/ceiling.h"
-#include "tasks/metric.h"
 #include "train/network_predictor.h"
 
 namespace sb {
@@ -37,8 +36,7 @@ TEST_P(ByTask, ExactFilterReachesCeilingInEvaluation) {
 
 INSTANTIATE_TEST_SUITE_P(Tasks, ByTask, testing::Values(1, 2, 3));
 
-// The complete logits are scored by the plain double implementation.
-TEST(Evaluate, AgreesWithThePlainMetric) {
+TEST(Evaluate, AgreesWithTheMetricOfCompleteLogits) {
   const ResolvedConfig config = test::small_config({"task.number=2"});
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
@@ -47,15 +45,19 @@ TEST(Evaluate, AgreesWithThePlainMetric) {
   const TensorBatch batch = to_tensors(frames, *data.task, at::kFloat);
   const at::NoGradGuard no_grad;
   const at::Tensor logits = trainer.network().logits(batch.input).contiguous();
-  const Score score = segment_score(frames, logits.data_ptr<float>(), static_cast<int>(logits.size(2)));
+  MetricAccumulator metric(*data.task);
+  metric.begin(frames);
+  metric.logits(0, frames.frames, logits.data_ptr<float>());
+  metric.end();
+  const Evaluation complete = metric.result();
   NetworkPredictor predictor(trainer.network());
   EvaluationRequest request;
   request.split = Split::test;
   request.samples = 6;
   const Evaluation result = evaluate(predictor, *data.task, request);
-  EXPECT_DOUBLE_EQ(result.elements.value(), score.accuracy);
-  EXPECT_NEAR(result.loss, score.loss, 1e-5);
-  EXPECT_EQ(result.frames, score.frames);
+  EXPECT_EQ(result.elements.value(), complete.elements.value());
+  EXPECT_NEAR(result.loss, complete.loss, 1e-5);
+  EXPECT_EQ(result.frames, complete.frames);
 }
 
 // Regression: comparisons with NaN are false, so every answer was "state 0", with a finite loss.

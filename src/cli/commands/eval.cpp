@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <set>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -61,42 +60,6 @@ std::vector<int> points_of(const Options& options, const RunConfig& config) {
     out.push_back(static_cast<int>(*value));
   }
   return out;
-}
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string out;
-  for (const int64_t extent : shape) out += (out.empty() ? "[" : ", ") + std::to_string(extent);
-  return out.empty() ? "[]" : out + "]";
-}
-
-// Weights from elsewhere: one line for each tensor that does not fit, before anything is loaded.
-void check_tensors(const Safetensors& file, const ParameterList& parameters) {
-  constexpr size_t most_lines = 20;
-  std::vector<std::string> lines;
-  std::set<std::string> known;
-  for (const auto& p : parameters.all()) {
-    known.insert(p.name);
-    const StoredTensor* stored = file.find(p.name);
-    if (!stored) {
-      lines.push_back("missing: " + p.name + " " + shape_text(p.shape));
-    } else if (stored->shape != p.shape) {
-      lines.push_back("wrong shape: " + p.name + ", expected " + shape_text(p.shape) + ", got " +
-                      shape_text(stored->shape));
-    } else if (stored->dtype < Dtype::f16) {
-      lines.push_back("wrong type: " + p.name + ", expected floating point, got " +
-                      std::string(dtype_name(stored->dtype)));
-    }
-  }
-  for (const auto& tensor : file.tensors()) {
-    if (!known.contains(tensor.name)) {
-      lines.push_back("not of this model: " + printable(tensor.name) + " " + shape_text(tensor.shape));
-    }
-  }
-  if (lines.empty()) return;
-  for (size_t i = 0; i < std::min(lines.size(), most_lines); ++i) complain(lines[i]);
-  if (lines.size() > most_lines) complain("and " + std::to_string(lines.size() - most_lines) + " more");
-  throw bad_input("eval --weights", "expected the run's " + std::to_string(known.size()) + " tensors, " +
-                                        std::to_string(lines.size()) + " do not fit, " + printable(file.name(), 400));
 }
 
 // Without a GPU, a GPU run is evaluated on the CPU in fp32; a note reports this.
@@ -159,7 +122,7 @@ class Evaluator {
       const auto final_weights = own.find("final.safetensors");
       if (final_weights != own.end() && final_weights->second == out_.weights_sha256) out_.weights = "final";
       const Safetensors file = Safetensors::parse(std::move(content), options_.weights);
-      check_tensors(file, network_.parameters());
+      expect_fit(file);
       network_.load(file);
     } else if (options_.checkpoint) {
       out_.weights = "checkpoint";
@@ -192,6 +155,18 @@ class Evaluator {
   }
 
  private:
+  // Weights from elsewhere: one line for each tensor that does not fit, before anything is loaded.
+  void expect_fit(const Safetensors& file) const {
+    constexpr size_t most_lines = 20;
+    const std::vector<std::string> lines = network_.misfits(file);
+    if (lines.empty()) return;
+    for (size_t i = 0; i < std::min(lines.size(), most_lines); ++i) complain(lines[i]);
+    if (lines.size() > most_lines) complain("and " + std::to_string(lines.size() - most_lines) + " more");
+    throw bad_input("eval --weights", "expected the run's " + std::to_string(network_.parameters().all().size()) +
+                                          " tensors, " + std::to_string(lines.size()) + " do not fit, " +
+                                          printable(file.name(), 400));
+  }
+
   // Loads the newest intact checkpoint and records the digest of its bytes.
   void load_checkpoint() {
     for (const StoredCheckpoint& stored : list_checkpoints(run_.folder)) {

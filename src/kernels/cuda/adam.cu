@@ -44,7 +44,7 @@ __device__ inline double block_sum(double sum) {
 __global__ void __launch_bounds__(kThreads)
     norm_and_coefficients(const __grid_constant__ FlatAdam p, AdamReport* report, Workspace work) {
   double sum = 0;
-  const int64_t quads = p.gradient_count / 4, step = static_cast<int64_t>(gridDim.x) * kThreads;
+  const int64_t quads = p.count / 4, step = static_cast<int64_t>(gridDim.x) * kThreads;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const auto square = [](float x) { return static_cast<double>(x) * static_cast<double>(x); };
 #pragma unroll 4
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads)
     const float4 g = reinterpret_cast<const float4*>(p.gradients)[i];
     sum += (square(g.x) + square(g.y)) + (square(g.z) + square(g.w));
   }
-  if (first < p.gradient_count % 4) sum += square(p.gradients[quads * 4 + first]);
+  if (first < p.count % 4) sum += square(p.gradients[quads * 4 + first]);
   sum = block_sum(sum);
   __shared__ bool last;
   if (threadIdx.x == 0) {
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
   if (report) *report = {norm, made ? 1.0 : 0.0};
 }
 
-// A thread's position in a list of stretches that cover the buffer; positions only increase.
+// A thread's position in the groups; positions only increase.
 struct GroupCursor {
   const FlatAdam& p;
   const GroupCoefficients* of_group;
@@ -98,26 +98,6 @@ struct GroupCursor {
       end = p.groups[at].offset + p.groups[at].length;
     }
     c = of_group[at];
-  }
-};
-struct StretchCursor {
-  const FlatAdam& p;
-  int64_t end = 0;
-  int at = -1;
-  AdamStretch s{};
-  __device__ int64_t place(int64_t i) {
-    if (p.stretch_count == 0) return i;
-    if (i >= end) {
-      while (i >= end && at + 1 < p.stretch_count) {
-        ++at;
-        end = at + 1 < p.stretch_count ? p.stretches[at + 1].begin : p.count;
-      }
-      s = p.stretches[at];
-    }
-    const int64_t inside = i - s.begin;
-    if (s.unit == s.padded) return s.to + inside;
-    const auto n = static_cast<uint32_t>(inside), unit = static_cast<uint32_t>(s.unit), whole = n / unit;
-    return s.to + static_cast<int64_t>(whole) * s.padded + (n - whole * unit);
   }
 };
 
@@ -158,24 +138,17 @@ __global__ void __launch_bounds__(kThreads) update_all(const __grid_constant__ F
                   common.scale,
                   common.root};
   GroupCursor group{p, work.of_group};
-  StretchCursor stretch{p};
   bf16* const copy = static_cast<bf16*>(p.copy);
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads * 4;
   for (int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4; i < p.count; i += step) {
     const int n = static_cast<int>(p.count - i < 4 ? p.count - i : 4);
     float x[4], m[4], v[4], g[4];
-    int64_t at[4];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) at[k] = k < n ? stretch.place(i + k) : -1;
-    const bool together = n == 4 && at[3] == at[0] + 3 && at[0] % 4 == 0;
-    if (together) {
-      const float4 q = *reinterpret_cast<const float4*>(p.gradients + at[0]);
-      g[0] = q.x, g[1] = q.y, g[2] = q.z, g[3] = q.w;
-    }
     if (n == 4) {
+      const float4 q = *reinterpret_cast<const float4*>(p.gradients + i);
       const float4 a = *reinterpret_cast<const float4*>(p.parameters + i);
       const float4 b = *reinterpret_cast<const float4*>(p.first_moment + i);
       const float4 c = *reinterpret_cast<const float4*>(p.second_moment + i);
+      g[0] = q.x, g[1] = q.y, g[2] = q.z, g[3] = q.w;
       x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w;
       m[0] = b.x, m[1] = b.y, m[2] = b.z, m[3] = b.w;
       v[0] = c.x, v[1] = c.y, v[2] = c.z, v[3] = c.w;
@@ -183,19 +156,21 @@ __global__ void __launch_bounds__(kThreads) update_all(const __grid_constant__ F
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if (k >= n) continue;
-      if (!together) g[k] = p.gradients[at[k]];
-      if (n < 4) x[k] = p.parameters[i + k], m[k] = p.first_moment[i + k], v[k] = p.second_moment[i + k];
+      if (n < 4) {
+        g[k] = p.gradients[i + k];
+        x[k] = p.parameters[i + k], m[k] = p.first_moment[i + k], v[k] = p.second_moment[i + k];
+      }
       group.move(i + k);
       update<bf16_state>(rule, group.c, g[k], x[k], m[k], v[k]);
       if (n < 4) p.parameters[i + k] = x[k], p.first_moment[i + k] = m[k], p.second_moment[i + k] = v[k];
-      if (copy && !together) copy[at[k]] = __float2bfloat16_rn(x[k]);
+      if (n < 4 && copy) copy[i + k] = __float2bfloat16_rn(x[k]);
     }
     if (n == 4) {
       *reinterpret_cast<float4*>(p.parameters + i) = make_float4(x[0], x[1], x[2], x[3]);
       *reinterpret_cast<float4*>(p.first_moment + i) = make_float4(m[0], m[1], m[2], m[3]);
       *reinterpret_cast<float4*>(p.second_moment + i) = make_float4(v[0], v[1], v[2], v[3]);
     }
-    if (copy && together) *reinterpret_cast<uint2*>(copy + at[0]) = make_uint2(pack(x[0], x[1]), pack(x[2], x[3]));
+    if (copy && n == 4) *reinterpret_cast<uint2*>(copy + i) = make_uint2(pack(x[0], x[1]), pack(x[2], x[3]));
   }
 }
 
@@ -211,8 +186,7 @@ size_t adam_workspace_bytes(const FlatAdam& p) {
 
 cudaError_t adam_update(const FlatAdam& p, AdamReport* report, void* workspace, cudaStream_t stream) {
   if (p.count <= 0 || p.group_count <= 0 || !p.groups || !p.lr || !p.updates || !aligned(p.parameters) ||
-      !aligned(p.first_moment) || !aligned(p.second_moment) || !aligned(p.gradients) || !aligned(p.copy) ||
-      p.gradient_count < p.count)
+      !aligned(p.first_moment) || !aligned(p.second_moment) || !aligned(p.gradients) || !aligned(p.copy))
     return cudaErrorInvalidValue;
   const Workspace work(workspace);
   const cudaError_t cleared = cudaMemsetAsync(work.done, 0, sizeof(unsigned), stream);

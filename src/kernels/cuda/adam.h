@@ -20,23 +20,13 @@ struct AdamGroup {
   int decay = 1;
 };
 
-// Layout of the gradients and of the bf16 copy of the weights if heads are padded. The elements of the flat buffer from
-// `begin` on, in units of `unit` elements, are stored from `to` on, with units `padded` elements apart. Stretches cover
-// the buffer in order; each is shorter than 2^31.
-struct AdamStretch {
-  int64_t begin = 0, to = 0;
-  int unit = 1, padded = 1;
-};
-
 struct FlatAdam {
   int64_t count = 0;  // number of parameters
   float *parameters = nullptr, *first_moment = nullptr, *second_moment = nullptr;
-  int64_t gradient_count = 0;  // equals `count` without stretches; gaps between units must be zero
   const float* gradients = nullptr;
-  void* copy = nullptr;                    // bf16, in the layout of the gradients; null: none. Gaps are not written.
-  const AdamGroup* groups = nullptr;       // on the device
-  const AdamStretch* stretches = nullptr;  // on the device
-  int group_count = 0, stretch_count = 0;  // stretch_count 0: gradients have the layout of the parameters
+  void* copy = nullptr;               // of the parameters in bf16; null: none
+  const AdamGroup* groups = nullptr;  // on the device
+  int group_count = 0;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool bf16_state = false;  // round the result of every operation to bf16
   const double* lr = nullptr;

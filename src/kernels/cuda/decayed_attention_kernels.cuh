@@ -107,7 +107,7 @@ struct StepDecays {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int t = 2 * lane + i;
-      x[i] = g && t < steps ? fmaxf(g[t * stride], kLeastLogDecayFloat) : 0.;
+      x[i] = g && t < steps ? at_least(g[t * stride], kLeastLogDecayFloat) : 0.;
     }
     double before = x[0] + x[1];
 #pragma unroll
@@ -176,18 +176,6 @@ struct StateTile {
     }
   }
 };
-
-// Sums x over the lanes whose numbers differ only in the bits from..to / 2 (powers of two)
-__device__ inline float sum_lanes(float x, int from, int to) {
-  for (int by = from; by < to; by *= 2) x += __shfl_xor_sync(~0u, x, by);
-  return x;
-}
-// Inclusive prefix sum of 64 values, two per lane, in the order of the lanes.
-__device__ inline void running_sums(float (&x)[2], int lane) {
-  const float before = sum_before(x[0] + x[1], lane);
-  x[0] += before;
-  x[1] += x[0];
-}
 
 // Copies a state tile from shared memory to device memory, from column `first` on.
 template <int KP, int VS, class E>

@@ -105,29 +105,30 @@ __device__ __forceinline__ void add_rows(float (&sum)[NK][4], const float (&y)[N
   }
 }
 
+// Thread of a block that computes one chunk for some heads of a group
 template <int VP>
-__global__ void __launch_bounds__(kChunkThreads, 1)
-    chunk_gradients(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+struct ChunkBlock {
   using M = ChunkMemory<VP>;
   using Values = ValueTile<VP>;
   using States = GroupStateTile<VP>;
-  constexpr int NV = VP / 8, NP = kChunk / 8, NK = kGroupKeys / 8;
-  extern __shared__ __align__(1024) unsigned char memory[];
-  HeadSums* const all_sums = reinterpret_cast<HeadSums*>(memory + M::sums);
-  GroupSteps* const all_steps = reinterpret_cast<GroupSteps*>(memory + M::steps);
-  const uint32_t base = shared_address(memory);
-
+  static constexpr int NV = VP / 8, NP = kChunk / 8, NK = kGroupKeys / 8;
+  const BackwardArguments& a;
+  const BackwardMaps& maps;
+  unsigned char* const memory;
   const Sizes& z = a.z;
+  const uint32_t base = shared_address(memory);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32, pair = lane % 4;
   const int strip = warp % 4, row = strip * 16 + lane / 4;  // this thread's rows of every product: row, row + 8
   const int chunk = static_cast<int>(blockIdx.x) % z.chunks, part = static_cast<int>(blockIdx.x) / z.chunks % z.parts;
   const int bg = static_cast<int>(blockIdx.x) / (z.chunks * z.parts), b = bg / z.G, group = bg % z.G;
   const int begin = chunk * kChunk, rows = min(kChunk, z.T - begin), heads = z.per_group / z.parts;
   const int first_head = group * z.per_group + part * heads;
-
+  HeadSums* const all_sums = reinterpret_cast<HeadSums*>(memory + M::sums);
+  GroupSteps* const all_steps = reinterpret_cast<GroupSteps*>(memory + M::steps);
   CopyBarrier* const full = reinterpret_cast<CopyBarrier*>(memory + M::full);
   const bool copies = thread == kGroupThreads;  // for all
-  const auto copy = [&](int head) {
+
+  __device__ __forceinline__ void copy(int head) const {
     if (head >= heads || !copies) return;
     const int h = first_head + head, state = (b * z.H + h) * z.chunks + chunk;
     const uint32_t to = base + static_cast<uint32_t>(M::items + head % 2 * M::item);
@@ -137,15 +138,23 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
     copy_tile<Values>(to + M::d_out, maps.d_out, h, begin, b, done);
     copy_tile<States>(to + M::state, maps.states, 0, state, 0, done);
     copy_tile<States>(to + M::gradient, maps.gradients, 0, state, 0, done);
-  };
+  }
   // Behind it the tiles of a head are there; those of the head before make room.
-  const auto enter = [&](int head) {
+  __device__ __forceinline__ void enter(int head) const {
     threads_barrier(0, kChunkThreads);
     copy(head + 1);
     full[head % 2].wait(head / 2);
     __syncwarp();
-  };
+  }
+  __device__ __forceinline__ void prepare() const;
+  __device__ __forceinline__ void pairs_and_values() const;
+  template <bool queries>
+  __device__ __forceinline__ void queries_or_keys() const;
+};
 
+// Behind it q, k and the decays of all heads are there, and the tiles of the first head are on their way.
+template <int VP>
+__device__ __forceinline__ void ChunkBlock<VP>::prepare() const {
   if (copies) {
     for (int i = 0; i < 3; ++i) full[i].init();
     full[2].expect(2 * KeyTile::bytes);
@@ -158,132 +167,146 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
   threads_barrier(0, kChunkThreads);  // the barriers
   full[2].wait(0);
   __syncwarp();
+}
 
-  if (thread < kGroupThreads) {
-    uint32_t pairs[NP][2];  // scale k_j . q_i
-    float n_sum[NP][4];     // sum over heads of L_ij do_i . v_j
+// The pairs of the chunk and dv, by the first group
+template <int VP>
+__device__ __forceinline__ void ChunkBlock<VP>::pairs_and_values() const {
+  uint32_t pairs[NP][2];  // scale k_j . q_i
+  float n_sum[NP][4];     // sum over heads of L_ij do_i . v_j
+  wgmma_fence();
+#pragma unroll
+  for (int s = 0; s < kGroupKeys / 16; ++s)
+    GroupProduct<kChunk>::template tiles<0, 0>(n_sum, KeyTile::along(base + M::k, s), KeyTile::along(base + M::q, s),
+                                               s > 0);
+  wgmma_commit();
+  wgmma_wait<0>(n_sum);
+#pragma unroll
+  for (int n = 0; n < NP; ++n)
+#pragma unroll
+    for (int up = 0; up < 2; ++up) {
+      pairs[n][up] = pack(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
+      n_sum[n][2 * up] = n_sum[n][2 * up + 1] = 0;
+    }
+  const bool on_diagonal = pair == lane / 8;  // of the columns i = j this thread has the first or the second
+  const bool second = lane / 4 % 2;
+  for (int head = 0; head < heads; ++head) {
+    const int h = first_head + head;
+    const GroupSteps& steps = all_steps[head];
+    HeadSums& sums = all_sums[head % 2];
+    const uint32_t at = base + static_cast<uint32_t>(M::items + head % 2 * M::item);
+    enter(head);
+    float m[NP][4];
+    wgmma_fence();
+#pragma unroll
+    for (int s = 0; s < VP / 16; ++s)
+      GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
+                                                 s > 0);
+    wgmma_commit();
+    const float skip = a.p.skip ? a.p.skip[h] : 0.f;
+    const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
+    const float write_row[2] = {steps.write[row], steps.write[row + 8]};
+    uint32_t weights[kChunk / 16][4];  // w_j P_ij and the skip, [j, i]
+    float by_query[2 * NP], by_key[2] = {0, 0}, along_out = 0;
+    wgmma_wait<0>(m);
+    weigh_pairs(weights, n_sum, by_query, by_key, along_out, pairs, m, steps, sum_row, write_row, skip, strip, row,
+                pair, on_diagonal, second);
+    const float scaled[2] = {steps.until[row] * write_row[0], steps.until[row + 8] * write_row[1]};
+    float dv[NV][4];
     wgmma_fence();
 #pragma unroll
     for (int s = 0; s < kGroupKeys / 16; ++s)
-      GroupProduct<kChunk>::template tiles<0, 0>(n_sum, KeyTile::along(base + M::k, s), KeyTile::along(base + M::q, s),
-                                                 s > 0);
+      GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
+                                             s > 0);
     wgmma_commit();
-    wgmma_wait<0>(n_sum);
+    wgmma_wait<0>(dv);
 #pragma unroll
-    for (int n = 0; n < NP; ++n)
+    for (int n = 0; n < NV; ++n)
 #pragma unroll
-      for (int up = 0; up < 2; ++up) {
-        pairs[n][up] = pack(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
-        n_sum[n][2 * up] = n_sum[n][2 * up + 1] = 0;
-      }
-    const bool on_diagonal = pair == lane / 8;  // of the columns i = j this thread has the first or the second
-    const bool second = lane / 4 % 2;
-    for (int head = 0; head < heads; ++head) {
-      const int h = first_head + head;
-      const GroupSteps& steps = all_steps[head];
-      HeadSums& sums = all_sums[head % 2];
-      const uint32_t at = base + static_cast<uint32_t>(M::items + head % 2 * M::item);
-      enter(head);
-      float m[NP][4];
-      wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < VP / 16; ++s)
-        GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
-                                                   s > 0);
-      wgmma_commit();
-      const float skip = a.p.skip ? a.p.skip[h] : 0.f;
-      const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
-      const float write_row[2] = {steps.write[row], steps.write[row + 8]};
-      uint32_t weights[kChunk / 16][4];  // w_j P_ij and the skip, [j, i]
-      float by_query[2 * NP], by_key[2] = {0, 0}, along_out = 0;
-      wgmma_wait<0>(m);
-      weigh_pairs(weights, n_sum, by_query, by_key, along_out, pairs, m, steps, sum_row, write_row, skip, strip, row,
-                  pair, on_diagonal, second);
-      const float scaled[2] = {steps.until[row] * write_row[0], steps.until[row + 8] * write_row[1]};
-      float dv[NV][4];
-      wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < kGroupKeys / 16; ++s)
-        GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
-                                               s > 0);
-      wgmma_commit();
-      wgmma_wait<0>(dv);
-#pragma unroll
-      for (int n = 0; n < NV; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) dv[n][e] *= scaled[e / 2];
-      wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < kChunk / 16; ++s)
-        GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
-      wgmma_commit();
-      store_pair_sums(sums, by_query, by_key, along_out, a.p.skip, strip, row, pair, lane);
-      bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
-      wgmma_wait<0>(dv);
-      write_rows(dx, dv, a.d.dv.time, row, rows, z.V);
-    }
-    const int place = PairTile::place(row, 0) + pair * 4;
-#pragma unroll
-    for (int n = 0; n < NP; ++n)
-#pragma unroll
-      for (int up = 0; up < 2; ++up)
-        *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) =
-            pack(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
-    shared_writes_to_products();
-    threads_barrier(0, kChunkThreads);
-    return;
-  }
-
-  const auto keys_or_queries = [&]<bool queries>() {
-    float sum[NK][4];  // dq or dk
-#pragma unroll
-    for (int n = 0; n < NK; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sum[n][e] = 0;
-    unsigned char* const keys = memory + (queries ? M::q : M::k);
-    for (int head = 0; head < heads; ++head) {
-      const GroupSteps& steps = all_steps[head];
-      HeadSums& sums = all_sums[head % 2];
-      const unsigned char* const item = memory + M::items + head % 2 * M::item;
-      const uint32_t at = shared_address(item), left = at + (queries ? M::d_out : M::x),
-                     right = at + (queries ? M::state : M::gradient);
-      enter(head);
-      float y[NK][4];
-      wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < VP / 16; ++s)
-        GroupProduct<kGroupKeys>::template tiles<0, 0>(y, Values::along(left, s), States::along(right, s), s > 0);
-      wgmma_commit();
-      const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
-      if (lane == 0) sums.along[warp - 4] = along;
-      if (queries && warp == 4 && head > 0)
-        write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1], b, first_head + head - 1, chunk, rows, lane);
-      const int place = KeyTile::place(row, 0) + pair * 4;
-      wgmma_wait<0>(y);
-      add_rows<queries>(sum, y, sums, steps, keys, place, a.p.scale, row, pair);
-    }
-    threads_barrier(0, kChunkThreads);
-    if (queries && warp == 4)
-      write_head(a, all_sums[(heads + 1) % 2], all_steps[heads - 1], b, first_head + heads - 1, chunk, rows, lane);
+      for (int e = 0; e < 4; ++e) dv[n][e] *= scaled[e / 2];
     wgmma_fence();
 #pragma unroll
-    for (int s = 0; s < kChunk / 16; ++s) {
-      if constexpr (queries)
-        GroupProduct<kGroupKeys>::template tiles<1, 1>(sum, PairTile::down(base + M::pairs, s),
-                                                       KeyTile::down(base + M::k, s), true);
-      else
-        GroupProduct<kGroupKeys>::template tiles<0, 1>(sum, PairTile::along(base + M::pairs, s),
-                                                       KeyTile::down(base + M::q, s), true);
-    }
+    for (int s = 0; s < kChunk / 16; ++s)
+      GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
     wgmma_commit();
-    wgmma_wait<0>(sum);
-    write_keys(a, sum, queries ? a.d.dq : a.d.dk, queries ? a.dq_parts : a.dk_parts, part, b, begin, group, rows, row,
-               pair);
-  };
-  if (thread < 2 * kGroupThreads)
-    keys_or_queries.template operator()<true>();
+    store_pair_sums(sums, by_query, by_key, along_out, a.p.skip, strip, row, pair, lane);
+    bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
+    wgmma_wait<0>(dv);
+    write_rows(dx, dv, a.d.dv.time, row, rows, z.V);
+  }
+  const int place = PairTile::place(row, 0) + pair * 4;
+#pragma unroll
+  for (int n = 0; n < NP; ++n)
+#pragma unroll
+    for (int up = 0; up < 2; ++up)
+      *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) =
+          pack(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
+  shared_writes_to_products();
+  threads_barrier(0, kChunkThreads);
+}
+
+// dq by the second group, dk by the third, and <dS, S> by both
+template <int VP>
+template <bool queries>
+__device__ __forceinline__ void ChunkBlock<VP>::queries_or_keys() const {
+  float sum[NK][4];  // dq or dk
+#pragma unroll
+  for (int n = 0; n < NK; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum[n][e] = 0;
+  unsigned char* const keys = memory + (queries ? M::q : M::k);
+  for (int head = 0; head < heads; ++head) {
+    const GroupSteps& steps = all_steps[head];
+    HeadSums& sums = all_sums[head % 2];
+    const unsigned char* const item = memory + M::items + head % 2 * M::item;
+    const uint32_t at = shared_address(item), left = at + (queries ? M::d_out : M::x),
+                   right = at + (queries ? M::state : M::gradient);
+    enter(head);
+    float y[NK][4];
+    wgmma_fence();
+#pragma unroll
+    for (int s = 0; s < VP / 16; ++s)
+      GroupProduct<kGroupKeys>::template tiles<0, 0>(y, Values::along(left, s), States::along(right, s), s > 0);
+    wgmma_commit();
+    const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
+    if (lane == 0) sums.along[warp - 4] = along;
+    if (queries && warp == 4 && head > 0)
+      write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1], b, first_head + head - 1, chunk, rows, lane);
+    const int place = KeyTile::place(row, 0) + pair * 4;
+    wgmma_wait<0>(y);
+    add_rows<queries>(sum, y, sums, steps, keys, place, a.p.scale, row, pair);
+  }
+  threads_barrier(0, kChunkThreads);
+  if (queries && warp == 4)
+    write_head(a, all_sums[(heads + 1) % 2], all_steps[heads - 1], b, first_head + heads - 1, chunk, rows, lane);
+  wgmma_fence();
+#pragma unroll
+  for (int s = 0; s < kChunk / 16; ++s) {
+    if constexpr (queries)
+      GroupProduct<kGroupKeys>::template tiles<1, 1>(sum, PairTile::down(base + M::pairs, s),
+                                                     KeyTile::down(base + M::k, s), true);
+    else
+      GroupProduct<kGroupKeys>::template tiles<0, 1>(sum, PairTile::along(base + M::pairs, s),
+                                                     KeyTile::down(base + M::q, s), true);
+  }
+  wgmma_commit();
+  wgmma_wait<0>(sum);
+  write_keys(a, sum, queries ? a.d.dq : a.d.dk, queries ? a.dq_parts : a.dk_parts, part, b, begin, group, rows, row,
+             pair);
+}
+
+template <int VP>
+__global__ void __launch_bounds__(kChunkThreads, 1)
+    chunk_gradients(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  const ChunkBlock<VP> block{a, maps, memory};
+  block.prepare();
+  if (block.thread < kGroupThreads)
+    block.pairs_and_values();
+  else if (block.thread < 2 * kGroupThreads)
+    block.template queries_or_keys<true>();
   else
-    keys_or_queries.template operator()<false>();
+    block.template queries_or_keys<false>();
 }
 
 template <int VP>

@@ -11,17 +11,6 @@ struct HeadSums {
   float by_rows[2][kChunk], key[kChunk], query[4][kChunk], along[8], skip[4], own[kChunk];
 };
 
-// Two lanes exchange halves of 2 Half sums: each keeps one half and adds the other lane's values of it.
-template <int Half, int By, int N>
-__device__ inline void fold_sums(float (&x)[N], int lane) {
-  const bool upper = lane & By;
-#pragma unroll
-  for (int i = 0; i < Half; ++i) {
-    const float stays = upper ? x[i + Half] : x[i], goes = upper ? x[i] : x[i + Half];
-    x[i] = stays + __shfl_xor_sync(~0u, goes, By);
-  }
-}
-
 // One warp: dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} (v_j . dv_j - sum_i P_ji do_j . v_i); dw;
 // dD's part
 __device__ inline void write_head(const BackwardArguments& a, const HeadSums& s, const GroupSteps& steps, int b, int h,

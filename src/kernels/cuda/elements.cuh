@@ -49,6 +49,16 @@ __device__ inline void store_pair(float* p, float x, float y) {
   *reinterpret_cast<float2*>(p) = make_float2(x, y);
 }
 
+// Bounds that keep a NaN; fmaxf and fminf would return the bound
+__device__ inline float at_least(float x, float least) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(least));
+  return x;
+}
+__device__ inline float at_most(float x, float most) {
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(most));
+  return x;
+}
+
 // 2^x, computed by the special-function unit (approximate)
 __device__ inline float exp2_fast(float x) {
   float y;

@@ -113,15 +113,9 @@ __device__ inline void row_products(float* to, const HeadOf& x, const HeadOf& y,
 // Sums of x[e] over the eight lanes of equal lane % 4, e = (lane / 16, lane / 8 % 2, lane / 4 % 2) in binary
 __device__ inline float scattered_sum(float (&x)[8]) {
   const int lane = lane_id();
-#pragma unroll
-  for (int half = 4; half > 0; half /= 2) {
-    const bool high = lane & (4 * half);
-#pragma unroll
-    for (int i = 0; i < half; ++i) {
-      const float mine = high ? x[i + half] : x[i], other = high ? x[i] : x[i + half];
-      x[i] = mine + __shfl_xor_sync(~0u, other, 4 * half);
-    }
-  }
+  fold_sums<4, 16>(x, lane);
+  fold_sums<2, 8>(x, lane);
+  fold_sums<1, 4>(x, lane);
   return x[0];
 }
 

@@ -65,25 +65,16 @@ size_t element(const DeltaShape& shape) {
   return bf16_operands(shape) ? 2 : 4;
 }
 
-// Memory that forward can save for backward
-size_t take_kept(Problem& p, size_t element, void* memory) {
+// Memory that forward needs, and (`keeps`) that it saves for backward
+size_t take_forward(Problem& p, size_t element, void* memory, bool keeps) {
   Pieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
   pieces.take(p.gates, all * kGates * sizeof(float));
   pieces.take(p.inverse, all * kRows * kRows * element);
   pieces.take(p.P, all * kRows * kRows * element);
+  if (!keeps) return pieces.used;
   pieces.take(p.corrected, all * p.values * kRows * element);
   pieces.take(p.states, all * p.values * p.key_tile * element);
-  return pieces.used;
-}
-
-// Memory that forward needs if it saves nothing
-size_t take_prepared(Problem& p, size_t element, void* memory) {
-  Pieces pieces{static_cast<char*>(memory)};
-  const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
-  pieces.take(p.gates, all * kGates * sizeof(float));
-  pieces.take(p.inverse, all * kRows * kRows * element);
-  pieces.take(p.P, all * kRows * kRows * element);
   return pieces.used;
 }
 
@@ -131,12 +122,12 @@ cudaError_t copy_state(const Problem& p, float* to, const float* from, cudaStrea
 
 size_t gated_delta_kept_bytes(const DeltaShape& shape) {
   Problem p = sizes(shape);
-  return take_kept(p, element(shape), nullptr);
+  return take_forward(p, element(shape), nullptr, true);
 }
 
 size_t gated_delta_scratch_bytes(const DeltaShape& shape, bool backward) {
   Problem p = sizes(shape);
-  return backward ? take_backward(p, element(shape), nullptr) : take_prepared(p, element(shape), nullptr);
+  return backward ? take_backward(p, element(shape), nullptr) : take_forward(p, element(shape), nullptr, false);
 }
 
 cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, const DeltaOutputs& out, void* kept,
@@ -145,11 +136,7 @@ cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, 
   Problem p = sizes(shape);
   if (!p.pairs || !p.chunks) return copy_state(p, out.state, in.state, stream);
   take_inputs(p, in, element(shape));
-  if (kept) {
-    take_kept(p, element(shape), kept);
-  } else {
-    take_prepared(p, element(shape), scratch);
-  }
+  take_forward(p, element(shape), kept ? kept : scratch, kept != nullptr);
   p.out = view(out.out, element(shape));
   p.final_state = out.state;
   p.stages = stages(shape, p, true);
@@ -158,19 +145,14 @@ cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, 
 }
 
 cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in, const DeltaGradients& grad, void* kept,
-                                 bool has_kept, void* scratch, cudaStream_t stream) {
+                                 void* scratch, cudaStream_t stream) {
   if (!supported(shape)) return cudaErrorInvalidValue;
   Problem p = sizes(shape);
   if (!p.pairs || !p.chunks) return copy_state(p, grad.d_state, grad.d_final_state, stream);
   const bool bf16 = bf16_operands(shape);
   take_inputs(p, in, element(shape));
-  take_kept(p, element(shape), kept);
+  take_forward(p, element(shape), kept, true);
   take_backward(p, element(shape), scratch);
-  if (!has_kept) {
-    p.stages = stages(shape, p, true);
-    if (const cudaError_t e = launch_prepare(p, bf16, stream); e != cudaSuccess) return e;
-    if (const cudaError_t e = launch_forward(p, bf16, stream); e != cudaSuccess) return e;
-  }
   p.d_out = view(grad.d_out, element(shape));
   p.dq = view(grad.dq, element(shape)), p.dk = view(grad.dk, element(shape)), p.dv = view(grad.dv, element(shape));
   p.dbeta = view(grad.dbeta, sizeof(float)), p.dg = view(grad.dg, sizeof(float));

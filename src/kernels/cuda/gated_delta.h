@@ -47,7 +47,7 @@ struct DeltaGradients {
 };
 
 // Bytes of the two workspaces, each aligned to 256 bytes. `kept` holds what forward can save for backward: a state and
-// the corrected values of every chunk. To save memory, backward can recompute it.
+// the corrected values of every chunk.
 size_t gated_delta_kept_bytes(const DeltaShape& shape);
 size_t gated_delta_scratch_bytes(const DeltaShape& shape, bool backward);
 
@@ -55,8 +55,8 @@ size_t gated_delta_scratch_bytes(const DeltaShape& shape, bool backward);
 cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, const DeltaOutputs& out, void* kept,
                                 void* scratch, cudaStream_t stream);
 
-// `kept`: as saved by forward (has_kept), or memory of that size in which backward recomputes it. Deterministic.
+// `kept`: as saved by forward. Deterministic.
 cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in, const DeltaGradients& grad, void* kept,
-                                 bool has_kept, void* scratch, cudaStream_t stream);
+                                 void* scratch, cudaStream_t stream);
 
 }  // namespace sb::cuda

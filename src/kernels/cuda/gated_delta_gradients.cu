@@ -91,8 +91,7 @@ __device__ inline float row_dot(const Sum (&sums)[Tiles], int h, const E* row) {
     const float2 x = load_pair(row + 8 * i + 2 * (lane_id() & 3));
     sum += sums[i][2 * h] * x.x + sums[i][2 * h + 1] * x.y;
   }
-  sum += __shfl_xor_sync(~0u, sum, 1);
-  return sum + __shfl_xor_sync(~0u, sum, 2);
+  return sum_lanes(sum, 1, 4);
 }
 
 template <int Tiles>
@@ -168,15 +167,9 @@ __device__ void store_decay_gradient(const Problem& p, const Chunk& c, const S& 
     }
   }
   // Eight sums over 32 lanes: token i ends in the lanes whose upper bits are i.
-#pragma unroll
-  for (int step = 16, count = 4; step >= 4; step /= 2, count /= 2) {
-    const bool upper = lane & step;
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const float mine = upper ? sums[i + count] : sums[i], other = upper ? sums[i] : sums[i + count];
-      sums[i] = mine + __shfl_xor_sync(~0u, other, step);
-    }
-  }
+  fold_sums<4, 16>(sums, lane);
+  fold_sums<2, 8>(sums, lane);
+  fold_sums<1, 4>(sums, lane);
   float sum = sums[0];
   sum += __shfl_xor_sync(~0u, sum, 2);
   sum += __shfl_xor_sync(~0u, sum, 1);

@@ -122,7 +122,7 @@ struct StepForward {
     float A[kPack];
     at.parameters(A, p.A_log, pack, 0.f);
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) v[j] = fmaxf(-expf(A[j]) * v[j], p.least);
+    for (int j = 0; j < kPack; ++j) v[j] = -expf(A[j]) * v[j];
     at.store(row_of<float>(decay, r), pack, v);
   }
 };
@@ -136,8 +136,7 @@ struct SigmoidForward {
     float v[kPack];
     at.load(x, row_of<const E>(p.x, r), pack);
 #pragma unroll
-    for (int j = 0; j < kPack; ++j)
-      v[j] = p.log ? fmaxf(p.scale * log_sigmoid(x[j]), p.least) : p.scale * sigmoid(x[j]);
+    for (int j = 0; j < kPack; ++j) v[j] = p.scale * (p.log ? log_sigmoid(x[j]) : sigmoid(x[j]));
     at.store(row_of<float>(out, r), pack, v);
   }
 };
@@ -157,7 +156,6 @@ struct SigmoidBackward {
     for (int j = 0; j < kPack; ++j) {
       const float sig = sigmoid(x[j]);
       v[j] = p.scale * go[j] * (p.log ? sigmoid(-x[j]) : sig * (1.f - sig));
-      if (p.log && p.scale * log_sigmoid(x[j]) <= p.least) v[j] = 0;
     }
     at.store(row_of<E>(dx, r), pack, v);
   }
@@ -257,7 +255,7 @@ __global__ void __launch_bounds__(kThreads)
       const float in = x[j] + bias[j], slope = in > 20 ? 1.f : sigmoid(in);
       float d = d_step.data ? by_step[j] : 0.f;
       if (d_decay.data) {
-        const float step = softplus(in), through = A_log[j] * step > p.least ? by_decay[j] * A_log[j] : 0.f;
+        const float step = softplus(in), through = by_decay[j] * A_log[j];
         d += through;
         sums[1][j] += through * step;
       }

@@ -1,8 +1,6 @@
 // Elementwise gates over rows [rows, width] on CUDA, forward and backward, without torch. Log-decays, write strengths
 // and steps (the inputs of recurrences) and their gradients are fp32; other activations have the type `element`.
 #pragma once
-#include <cmath>
-
 #include "kernels/cuda/rows.h"
 
 namespace sb::cuda {
@@ -34,13 +32,12 @@ cudaError_t gate_swish_backward(const GateRows& p, const RowsIn& d_out, const Ro
                                 const RowsOut& d_ab, float* d_beta, void* scratch, cudaStream_t stream);
 
 // Steps or log-decays of one projection, or both:
-//   step = softplus(x + bias), or x + bias above 20;  decay = max(-e^{A_log} step, least)
+//   step = softplus(x + bias), or x + bias above 20;  decay = -e^{A_log} step
 // bias, A_log [width]; step, decay [rows, width] fp32, whose data may be null.
 struct StepGates {
   GateRows rows;
   RowsIn x;
   const float *bias = nullptr, *A_log = nullptr;
-  float least = -INFINITY;  // log(a_min); a decay that is clamped to it has no gradient
 };
 cudaError_t step_gates_forward(const StepGates& p, const TokenRows<float>& step, const TokenRows<float>& decay,
                                cudaStream_t stream);
@@ -50,11 +47,11 @@ cudaError_t step_gates_backward(const StepGates& p, const TokenRows<const float>
                                 const TokenRows<const float>& d_decay, const RowsOut& dx, float* d_bias, float* d_A_log,
                                 void* scratch, cudaStream_t stream);
 
-// If `log`: max(scale log(sigma(x)), least), GLA's log-decay. Else: scale sigma(x), the delta rules' write strength.
+// If `log`: scale log(sigma(x)), GLA's log-decay. Else: scale sigma(x), the delta rules' write strength.
 struct SigmoidGate {
   GateRows rows;
   bool log = false;
-  float scale = 1, least = -INFINITY;
+  float scale = 1;
   RowsIn x;
 };
 cudaError_t sigmoid_gate_forward(const SigmoidGate& p, const TokenRows<float>& out, cudaStream_t stream);

@@ -18,12 +18,12 @@ template <class E, Access A, bool back>
 __global__ void __launch_bounds__(kThreads) scale_heads(const __grid_constant__ ScaleRows q) {
   const HeadScale& p = q.p;
   const RowGroups<0> groups(q.lanes);
-  const Columns<A, 0> at{groups.lane, p.width, p.padded, q.lanes};
+  const Columns<A, 0> at{groups.lane, p.width, p.width, q.lanes};
   const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
   const int rounds = (q.rows - first + step - 1) / step;
   struct Ahead {
-    Raw<E> x, dy, read;
-    float w, skip;
+    Raw<E> x, dy;
+    float w;
   } ahead;
   const auto place = [&](int row, int& head) {
     const auto token = static_cast<int>(q.by_heads(static_cast<uint32_t>(row)));
@@ -35,35 +35,23 @@ __global__ void __launch_bounds__(kThreads) scale_heads(const __grid_constant__ 
     const int64_t token = place(min(row, q.rows - 1), head);
     next.w = p.w.data[token * p.w.token + head];
     at.load(next.x, static_cast<const E*>(p.x.data) + token * p.x.token + head * p.x.head, 0);
-    if constexpr (back) {
+    if constexpr (back)
       at.load(next.dy, static_cast<const E*>(q.d.dy.data) + token * q.d.dy.token + head * q.d.dy.head, 0);
-      if (q.d.read.data) {
-        at.load(next.read, static_cast<const E*>(q.d.read.data) + token * q.d.read.token + head * q.d.read.head, 0);
-        next.skip = q.d.skip[head];
-      }
-    }
   };
   walk_rows(ahead, rounds, first + groups.group, step, read, [&](Ahead& next, int round, int row) {
-    float v[kPack], dots[2] = {0, 0};
-    const bool skips = back && q.d.read.data;
+    float v[kPack], dot[1] = {0};
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
       v[j] = next.w * (back ? next.dy[j] : next.x[j]);
-      if constexpr (back) dots[0] += next.dy[j] * next.x[j];
-      if (skips) {
-        v[j] += next.skip * next.read[j];
-        dots[1] += next.read[j] * next.x[j];
-      }
+      if constexpr (back) dot[0] += next.dy[j] * next.x[j];
     }
     if (round + 1 < rounds) read(next, row + step);
-    if constexpr (back) groups.sum(dots, 0);
+    if constexpr (back) groups.sum(dot, 0);
     if (row >= q.rows) return;
     int head;
     const int64_t token = place(row, head);
     at.store(static_cast<E*>(q.out.data) + token * q.out.token + head * q.out.head, 0, v);
-    if (!back || groups.lane != 0) return;
-    if (q.d.dw.data) q.d.dw.data[token * q.d.dw.token + head] = dots[0];
-    if (skips && q.d.d_skip.data) q.d.d_skip.data[token * q.d.d_skip.token + head] = dots[1];
+    if (back && groups.lane == 0) q.d.dw.data[token * q.d.dw.token + head] = dot[0];
   });
 }
 
@@ -71,24 +59,22 @@ template <bool back>
 cudaError_t run(ScaleRows q, cudaStream_t stream) {
   const HeadScale& p = q.p;
   if (p.tokens < 0 || p.heads < 1 || p.width < 1 || p.width > 32 * kPack || p.tokens * p.heads >= int64_t{1} << 30 ||
-      !p.x.data || !p.w.data || (q.d.read.data && !q.d.skip))
+      !p.x.data || !p.w.data || (back && !q.d.dw.data))
     return cudaErrorInvalidValue;
   if (p.tokens == 0) return cudaSuccess;
   q.rows = static_cast<int>(p.tokens * p.heads);
   q.lanes = (p.width + kPack - 1) / kPack;
-  q.p.padded = std::max(p.padded, p.width);
   return with_element(p.element, [&]<class E>() {
     const auto fits = [&](const auto& view) {
       return on_vectors(view.data, view.token, view.head, p.heads, sizeof(E));
     };
-    const bool padded = fits(p.x) && fits(q.d.dy) && fits(q.d.read) && fits(q.out) && q.p.padded == q.lanes * kPack;
+    const bool whole = fits(p.x) && fits(q.d.dy) && fits(q.out) && p.width % kPack == 0;
     const int groups = kThreads / 32 * (32 / q.lanes);
     const auto launch = [&](auto kernel) {
       kernel<<<walking_blocks(kernel, (q.rows + groups - 1) / groups, 1 << 30), kThreads, 0, stream>>>(q);
       return cudaGetLastError();
     };
-    if (!padded) return launch(scale_heads<E, Access::scattered, back>);
-    return p.width % kPack ? launch(scale_heads<E, Access::padded, back>) : launch(scale_heads<E, Access::whole, back>);
+    return launch(whole ? scale_heads<E, Access::whole, back> : scale_heads<E, Access::scattered, back>);
   });
 }
 

@@ -76,7 +76,7 @@ template <class E, Access A, int Lanes, int Packs, Kind G>
 __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
   const RowGroups<Lanes> groups(q.lanes);
-  const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
+  const Columns<A, Lanes> at{groups.lane, p.width, p.width, q.lanes};
   const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
   const int rounds = (q.rows - first + step - 1) / step;
   const int r = first + groups.group;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
                                                          : 2) norm_backward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
   const RowGroups<Lanes> groups(q.lanes);
-  const Columns<A, Lanes> at{groups.lane, p.width, p.padded, q.lanes};
+  const Columns<A, Lanes> at{groups.lane, p.width, p.width, q.lanes};
   const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
   const int rounds = (q.rows - first + step - 1) / step;
   const int r = first + groups.group;
@@ -289,13 +289,8 @@ struct Launch {
     const auto fits = [&](const auto& view) { return on_vectors(view.data, view.token, view.head, q.p.heads, size); };
     const bool vectors =
         fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz) && fits(q.p.w);
-    const bool padded = vectors && q.p.padded == (n + kPack - 1) / kPack * kPack, whole = padded && n % kPack == 0;
-    if (n <= 32 * kPack) {
-      if (!padded) return narrow<E, Access::scattered>();
-      if constexpr (sizeof(E) == 2)
-        if (whole) return narrow<E, Access::whole>();
-      return narrow<E, Access::padded>();
-    }
+    const bool whole = vectors && n % kPack == 0;
+    if (n <= 32 * kPack) return whole ? narrow<E, Access::whole>() : narrow<E, Access::scattered>();
     if (!whole || n > 512 * kPack) return gated<E, Access::scattered, 256, 3>();
     if constexpr (sizeof(E) == 2) {
       if (n <= 64 * kPack) return gated<E, Access::whole, 64, 1>();
@@ -315,7 +310,6 @@ bool valid(const RowNorm& p) {
 
 NormRows rows_of(const RowNorm& p) {
   NormRows q{p, static_cast<int>(p.tokens * p.heads), 0, Division(static_cast<uint32_t>(p.heads))};
-  q.p.padded = std::max(p.padded, p.width);
   if (p.gate == NormGate::none) q.p.z = {};
   if (!p.skip) q.p.w = {};
   return q;

@@ -17,7 +17,6 @@ enum class NormGate { none, after, before };
 struct RowNorm {
   int64_t tokens = 0;
   int heads = 1, width = 0;  // width <= kMaxNormWidth
-  int padded = 0;            // columns width..padded - 1 of an output row are set to zero
   Element element = Element::bf16;
   NormKind kind = NormKind::rms;
   NormGate gate = NormGate::none;

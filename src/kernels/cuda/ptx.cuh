@@ -65,11 +65,16 @@ __device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uin
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// Rounds a finite number to TF32's 10 mantissa bits, with ties away from zero
+// Rounds to TF32's 10 mantissa bits, with ties away from zero. A NaN is not rounded, since it could become -0.
 __device__ inline uint32_t to_tf32(float x) {
-  return (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+  const uint32_t bits = __float_as_uint(x);
+  return (x == x ? bits + 0x1000u : bits) & 0xffffe000u;
 }
-// The same as one instruction
+// What rounding left of x, rounded; 0 for infinities and NaN
+__device__ inline uint32_t tf32_rest(float x, uint32_t rounded) {
+  return (__float_as_uint(x - __uint_as_float(rounded)) + 0x1000u) & 0xffffe000u;
+}
+// Rounds as one PTX instruction
 __device__ inline uint32_t convert_to_tf32(float x) {
   uint32_t r;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));

@@ -48,8 +48,8 @@ struct Mask {
 
 struct ResidualRows {
   int rows, width, lanes;
-  RowsIn z, residual, gy, gy_low;
-  RowsOut y, low, d_residual, dz;
+  RowsIn z, residual, gy;
+  RowsOut y, d_residual, dz;
   const float *gain, *bias, *stats;
   float *stats_out, *parts;
   Mask mask;
@@ -127,7 +127,6 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
 #pragma unroll
       for (int j = 0; j < kPack; ++j) u[i][j] = u[i][j] * s * gain[i][j] + bias[i][j];
       at.store(row_of<S>(q.y, r), i, u[i]);
-      if (q.low.data) at.store(row_of<bf16>(q.low, r), i, u[i]);
     }
   };
   walk_rows(ahead, rounds, r, step, read, work);
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(kThreads,
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], d_gain[Packs][kPack] = {}, d_bias[Packs][kPack] = {};
   struct Ahead {
-    Raw<E> z[Packs], low[Packs];
+    Raw<E> z[Packs];
     Raw<S> residual[Packs], gy[Packs];
   };
   Ahead ahead;
@@ -158,8 +157,7 @@ __global__ void __launch_bounds__(kThreads,
       if (!at.used(i)) continue;
       at.load(next.z[i], row_of<const E>(q.z, row), i);
       at.load(next.residual[i], row_of<const S>(q.residual, row), i);
-      if (q.gy.data) at.load(next.gy[i], row_of<const S>(q.gy, row), i);
-      if (q.gy_low.data) at.load(next.low[i], row_of<const E>(q.gy_low, row), i);
+      at.load(next.gy[i], row_of<const S>(q.gy, row), i);
     }
   };
   const auto work = [&](Ahead& next, int round, int r) {
@@ -173,7 +171,7 @@ __global__ void __launch_bounds__(kThreads,
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         x[i][j] = next.z[i][j];
-        g[i][j] = (q.gy.data ? next.gy[i][j] : 0.f) + (q.gy_low.data ? next.low[i][j] : 0.f);
+        g[i][j] = next.gy[i][j];
       }
       if (q.mask.dropped && at.inside(i, 0)) q.mask.apply(x[i], here, at.column(i, 0) / kPack);
 #pragma unroll
@@ -238,8 +236,7 @@ struct Launch {
   cudaError_t types() const {
     const auto fits = [](const auto& view, size_t size) { return on_vectors(view.data, view.token, 0, 1, size); };
     const bool vectors = fits(q.z, sizeof(E)) && fits(q.residual, sizeof(S)) && fits(q.gy, sizeof(S)) &&
-                         fits(q.gy_low, sizeof(E)) && fits(q.y, sizeof(S)) && fits(q.low, 2) &&
-                         fits(q.d_residual, sizeof(S)) && fits(q.dz, sizeof(E));
+                         fits(q.y, sizeof(S)) && fits(q.d_residual, sizeof(S)) && fits(q.dz, sizeof(E));
     if (!vectors || q.width % kPack || q.width > 256 * kPack) return run<E, S, Access::neighbours, 256, 2>();
     if constexpr (sizeof(E) == 2) {
       if (q.width <= 32 * kPack) return run<E, S, Access::whole, 0, 1>();
@@ -270,33 +267,26 @@ ResidualRows rows_of(const ResidualNorm& p) {
 
 template <class E, Access A>
 __global__ void __launch_bounds__(kThreads)
-    drop(const __grid_constant__ Mask mask, const __grid_constant__ PackCount count, int width, RowsIn x, RowsIn add,
-         RowsOut y) {
+    drop(const __grid_constant__ Mask mask, const __grid_constant__ PackCount count, int width, RowsIn x, RowsOut y) {
   const Columns<A, 1> at{0, width, width};
   for_packs(count, [&](int row, int pack) {
-    Raw<E> in, more;
+    Raw<E> in;
     float v[kPack];
     at.load(in, row_of<const E>(x, row), pack);
-    if (add.data) at.load(more, row_of<const E>(add, row), pack);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) v[j] = in[j];
     if (mask.dropped) mask.apply(v, row, pack);
-    if (add.data) {
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) v[j] += more[j];
-    }
     at.store(row_of<E>(y, row), pack, v);
   });
 }
 
 }  // namespace
 
-cudaError_t residual_norm_forward(const ResidualNorm& p, const RowsOut& y, const RowsOut& low, float* stats,
-                                  cudaStream_t stream) {
+cudaError_t residual_norm_forward(const ResidualNorm& p, const RowsOut& y, float* stats, cudaStream_t stream) {
   if (!valid(p)) return cudaErrorInvalidValue;
   if (p.rows == 0) return cudaSuccess;
   Launch launch{rows_of(p), false, nullptr, nullptr, stream, p.stream};
-  launch.q.y = y, launch.q.low = low, launch.q.stats_out = stats;
+  launch.q.y = y, launch.q.stats_out = stats;
   return launch(p.element);
 }
 
@@ -306,10 +296,10 @@ size_t residual_norm_scratch_bytes(const ResidualNorm& p) {
 
 cudaError_t residual_norm_backward(const ResidualNorm& p, const float* stats, const ResidualNormGradients& d,
                                    void* scratch, cudaStream_t stream) {
-  if (!valid(p) || !stats) return cudaErrorInvalidValue;
+  if (!valid(p) || !stats || !d.gy.data) return cudaErrorInvalidValue;
   if (p.rows == 0) return cudaSuccess;
   Launch launch{rows_of(p), true, d.d_gain, d.d_bias, stream, p.stream};
-  launch.q.stats = stats, launch.q.gy = d.gy, launch.q.gy_low = d.gy_low;
+  launch.q.stats = stats, launch.q.gy = d.gy;
   launch.q.d_residual = d.d_residual, launch.q.dz = d.dz;
   launch.q.parts = d.d_gain || d.d_bias ? static_cast<float*>(scratch) : nullptr;
   return launch(p.element);
@@ -323,10 +313,10 @@ cudaError_t dropout_forward(const Dropout& p, const RowsOut& y, cudaStream_t str
     const PackCount count(p.rows, p.width);
     const auto run = [&](auto kernel) {
       kernel<<<walking_blocks(kernel, count.blocks(), 1 << 30), kThreads, 0, stream>>>(Mask(p.dropout, p.time), count,
-                                                                                       p.width, p.x, p.add, y);
+                                                                                       p.width, p.x, y);
       return cudaGetLastError();
     };
-    return fits(p.x) && fits(p.add) && fits(y) ? run(drop<E, Access::vectors>) : run(drop<E, Access::neighbours>);
+    return fits(p.x) && fits(y) ? run(drop<E, Access::vectors>) : run(drop<E, Access::neighbours>);
   });
 }
 

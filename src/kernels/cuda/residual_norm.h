@@ -32,13 +32,11 @@ struct ResidualNorm {
 };
 inline constexpr int kMaxResidualWidth = 4096;
 
-// `low`: also receives y in bf16, for later products; its data may be null. `stats` [rows][2]: for backward, or null.
-cudaError_t residual_norm_forward(const ResidualNorm& p, const RowsOut& y, const RowsOut& low, float* stats,
-                                  cudaStream_t stream);
+// `stats` [rows][2]: for backward, or null.
+cudaError_t residual_norm_forward(const ResidualNorm& p, const RowsOut& y, float* stats, cudaStream_t stream);
 
 struct ResidualNormGradients {
-  RowsIn gy;      // of type `stream`; null data: zeros
-  RowsIn gy_low;  // of type `element`, added to gy; null data: zeros
+  RowsIn gy;  // of type `stream`
   RowsOut d_residual;
   RowsOut dz;  // data may be null; without dropout dz equals d_residual
   float *d_gain = nullptr, *d_bias = nullptr;
@@ -48,13 +46,13 @@ size_t residual_norm_scratch_bytes(const ResidualNorm& p);
 cudaError_t residual_norm_backward(const ResidualNorm& p, const float* stats, const ResidualNormGradients& d,
                                    void* scratch, cudaStream_t stream);
 
-// y = dropout(x) + add (null data: nothing added). The backward pass is the same function of dy instead of x.
+// y = dropout(x). The backward pass is the same function of dy instead of x.
 struct Dropout {
   int64_t rows = 0;
   int time = 1, width = 0;
   Element element = Element::bf16;
   DropoutPlace dropout;
-  RowsIn x, add;
+  RowsIn x;
 };
 cudaError_t dropout_forward(const Dropout& p, const RowsOut& y, cudaStream_t stream);
 

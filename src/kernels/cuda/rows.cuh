@@ -28,11 +28,10 @@ __device__ inline float silu_slope(float x, float sig) {
 
 // How a thread accesses its packs of a row.
 //   whole: eight adjacent columns, 16 bytes at a time; the width is a multiple of a pack
-//   padded: the same, but columns of the last pack beyond the width are written as zeros
-//   vectors: the same, but columns of the last pack beyond the width are not written
+//   vectors: the same for any width
 //   neighbours: eight adjacent columns, one at a time
 //   scattered: for unaligned rows; columns one at a time, with a stride of the number of threads per row
-enum class Access { whole, padded, vectors, neighbours, scattered };
+enum class Access { whole, vectors, neighbours, scattered };
 
 // A pack in the type in which it was read; elements are converted to float on access.
 template <class E>
@@ -43,11 +42,6 @@ struct Raw<bf16> {
   __device__ float operator[](int j) const {
     return __uint_as_float(j & 1 ? bits[j >> 1] & 0xffff0000u : bits[j >> 1] << 16);
   }
-  // Sets all but the first `count` elements to zero.
-  __device__ void cut(int count) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) bits[i] &= count >= 2 * i + 2 ? 0xffffffffu : count == 2 * i + 1 ? 0xffffu : 0u;
-  }
   __device__ void set(int j, bf16 x) {
     const uint32_t half = __bfloat16_as_ushort(x);
     bits[j >> 1] = j & 1 ? (bits[j >> 1] & 0xffffu) | half << 16 : (bits[j >> 1] & 0xffff0000u) | half;
@@ -57,13 +51,7 @@ template <>
 struct Raw<float> {
   float v[8];
   __device__ float operator[](int j) const { return v[j]; }
-  __device__ void cut(int count) {
-#pragma unroll
-    for (int j = 0; j < 8; ++j) v[j] = j < count ? v[j] : 0.f;
-  }
-  __device__ void set(int j, float x) {
-    v[j] = x;
-  }
+  __device__ void set(int j, float x) { v[j] = x; }
 };
 
 __device__ inline void load_whole(Raw<bf16>& raw, const bf16* p) {
@@ -101,16 +89,9 @@ struct Columns {
   template <class E>
   __device__ void load(Raw<E>& raw, const E* row, int pack) const {
     const int first = column(pack, 0);
-    if constexpr (A == Access::whole || A == Access::padded) {
+    if constexpr (A == Access::whole) {
       raw = {};
-      if (A == Access::whole || sizeof(E) == 2 || first + kPack <= width) {
-        if (first < width) load_whole(raw, row + first);
-        if constexpr (A == Access::padded) raw.cut(width - first);
-      } else {  // the second 16 bytes may be outside the row's memory
-#pragma unroll
-        for (int j = 0; j < kPack; ++j)
-          if (first + j < width) raw.set(j, row[first + j]);
-      }
+      if (first < width) load_whole(raw, row + first);
     } else if constexpr (A == Access::vectors) {
       // the 16 bytes that contain a row's last element can be read entirely
       if (first < width && sizeof(E) == 2) {
@@ -134,7 +115,7 @@ struct Columns {
   template <class E>
   __device__ void store(E* row, int pack, const float (&v)[kPack]) const {
     const int first = column(pack, 0);
-    if constexpr (A == Access::whole || A == Access::padded) {  // v is zero beyond the width, as the input is
+    if constexpr (A == Access::whole) {
       if (first < width) store_whole(row + first, v);
       return;
     }

@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kThreads, kFitsTwice<S> ? 2 : 1)
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
               float factor = exp2_fast(d[i] * rate[i][j0 + j]);
-              if constexpr (S::bounded) factor = fmaxf(factor, a.p.a_min);
+              if constexpr (S::bounded) factor = at_least(factor, a.p.a_min);
               decayed[i][j0 + j] = factor * h[i][j0 + j];
               h[i][j0 + j] = fmaf(u[i], B[j], decayed[i][j0 + j]);
             }
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kThreads, kFitsTwice<S> ? 2 : 1)
               float ge = g * decayed[i][n];
               if constexpr (S::bounded) {
                 if (factor <= a.p.a_min) ge = 0;
-                factor = fmaxf(factor, a.p.a_min);
+                factor = at_least(factor, a.p.a_min);
               }
               by_rate[i] = fmaf(ge, rate[i][n], by_rate[i]);
               d_rate[i][n] = fmaf(ge, d[i], d_rate[i][n]);

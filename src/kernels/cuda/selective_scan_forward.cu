@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, 2) scan_forward(const __grid_constan
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
               float factor = exp2_fast(d[i] * rate[i][j0 + j]);
-              if constexpr (S::bounded) factor = fmaxf(factor, a.p.a_min);
+              if constexpr (S::bounded) factor = at_least(factor, a.p.a_min);
               h[i][j0 + j] = fmaf(factor, h[i][j0 + j], u[i] * B[j]);
               y[i] = fmaf(C[j], h[i][j0 + j], y[i]);
             }

@@ -7,6 +7,7 @@
 // order a Sum becomes a Left without exchange between lanes, as for bf16. Products of two tiles need no such order:
 // their float operands are Tf32, in the hardware's order and rounded when loaded.
 #pragma once
+#include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/ptx.cuh"
 
 namespace sb::cuda {
@@ -45,10 +46,6 @@ struct Tf32 {
     if constexpr (split) rest[i] = convert_to_tf32(value - __uint_as_float(r[i]));
   }
 };
-
-__device__ inline int lane_id() {
-  return threadIdx.x & 31;
-}
 
 // Loads a Left from tile[m][k]; p points to element (0, 0) of the operand
 __device__ inline void load(Left<bf16>& a, const bf16* p, int ld) {
@@ -139,8 +136,8 @@ __device__ inline void multiply(Sum& c, const Left<float>& a, const Right<float>
   for (int i = 0; i < 2; ++i) high_b[i] = to_tf32(b.r[i]);
   if (!exact) return mma_tf32(c, high_a, high_b);
   uint32_t low_a[4], low_b[2];
-  for (int i = 0; i < 4; ++i) low_a[i] = to_tf32(a.r[i] - __uint_as_float(high_a[i]));
-  for (int i = 0; i < 2; ++i) low_b[i] = to_tf32(b.r[i] - __uint_as_float(high_b[i]));
+  for (int i = 0; i < 4; ++i) low_a[i] = tf32_rest(a.r[i], high_a[i]);
+  for (int i = 0; i < 2; ++i) low_b[i] = tf32_rest(b.r[i], high_b[i]);
   multiply_parts(c, high_a, low_a, high_b, low_b);
 }
 template <bool split>
@@ -392,19 +389,6 @@ __device__ inline void for_pairs(Sum (&sums)[M][N], const Place& at, const Body&
 #pragma unroll
       for (int i = 0; i < 4; i += 2)
         body(m * 16 + i / 2 * 8 + at.row, n * 8 + at.pair * 2, sums[m][n][i], sums[m][n][i + 1]);
-}
-
-// Sum of x over the lanes before this one; `all` gets the sum over all lanes.
-template <class T>
-__device__ inline T sum_before(T x, int lane, T* all = nullptr) {
-#pragma unroll
-  for (int by = 1; by < 32; by *= 2) {
-    const T y = __shfl_up_sync(~0u, x, by);
-    if (lane >= by) x += y;
-  }
-  if (all) *all = __shfl_sync(~0u, x, 31);
-  x = __shfl_up_sync(~0u, x, 1);
-  return lane == 0 ? T(0) : x;
 }
 
 }  // namespace sb::cuda

@@ -33,7 +33,7 @@ Tensor adam_update(const FlatAdam& adam, const Tensor& gradients, const Tensor& 
     throw bad_input("adam_update", c10::str("copy, expected bfloat16 [", n, "], got ", adam.copy.scalar_type(), " ",
                                             adam.copy.sizes()));
   cuda::FlatAdam p;
-  p.count = p.gradient_count = n;
+  p.count = n;
   p.parameters = adam.parameters.data_ptr<float>();
   p.first_moment = adam.first_moment.data_ptr<float>();
   p.second_moment = adam.second_moment.data_ptr<float>();

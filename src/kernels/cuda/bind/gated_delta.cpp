@@ -75,7 +75,7 @@ Tensors gated_delta_back(const op::GatedDelta& op, const Back& back) {
                          view(dv, true),     view(dbeta, true),  view(dg, false), float_data(d_state)};
   const Tensor memory = scratch(gated_delta_scratch_bytes(shape, true), v);
   const OnDevice on(v);
-  on.check("gated_delta_rule", gated_delta_backward(shape, inputs(c), d, data(kept), true, data(memory), on.stream()));
+  on.check("gated_delta_rule", gated_delta_backward(shape, inputs(c), d, data(kept), data(memory), on.stream()));
   return {dq, dk, dv, dbeta, dg, d_state};
 }
 

@@ -49,7 +49,7 @@ Tensors residual_layer_norm(const op::ResidualLayerNorm& op, const Tensors& in, 
   const ResidualInput rows(op, in[0], in[1], gain, bias);
   const Tensor stats = saved ? fresh({rows.p.rows, 2}, y, at::kFloat) : Tensor();
   const OnDevice on(y);
-  on.check("residual_layer_norm", residual_norm_forward(rows.p, by_rows(y).out(), {}, float_data(stats), on.stream()));
+  on.check("residual_layer_norm", residual_norm_forward(rows.p, by_rows(y).out(), float_data(stats), on.stream()));
   if (saved) *saved = {rows.z.x, rows.residual.x, gain, bias, stats};
   return {y};
 }
