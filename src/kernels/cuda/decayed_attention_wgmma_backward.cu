@@ -164,6 +164,7 @@ __device__ __forceinline__ void write_rows(bf16* dx, const float (&dv)[NV][4], i
 template <int VP>
 __global__ void __launch_bounds__(kChunkThreads, 1)
     chunk_gradients(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+#ifdef SB_WGMMA
   using M = ChunkMemory<VP>;
   using Values = ValueTile<VP>;
   using States = GroupStateTile<VP>;
@@ -340,6 +341,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
     keys_or_queries.template operator()<true>();
   else
     keys_or_queries.template operator()<false>();
+#endif
 }
 
 template <int VP>

@@ -22,6 +22,7 @@ struct BackwardMaps {
 template <int VP>
 __global__ void __launch_bounds__(kStateThreads, 2)
     walk_back(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+#ifdef SB_WGMMA
   using M = StateMemory<VP>;
   using Values = ValueTile<VP>;
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -68,6 +69,7 @@ __global__ void __launch_bounds__(kStateThreads, 2)
     wgmma_wait<0>(gradient.x);
   }
   if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V);
+#endif
 }
 
 }  // namespace sb::cuda::attention

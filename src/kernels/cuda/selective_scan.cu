@@ -9,6 +9,22 @@ bool valid(const SelectiveScan& p) {
          p.channels < (1 << 20) && p.states >= 1 && p.states <= 256 && p.a_min >= 0 && p.a_min < 1;
 }
 
+// The number of states that the kernels work with: more than p.states if a wider shape needs less shared memory, which
+// the current device does not have. 0: no shape fits.
+int padded_states(const SelectiveScan& p) {
+  const Target nowhere = Target::nowhere();
+  for (const int padded : kPaddedStates) {
+    if (p.states <= padded && forward({p}, padded, nowhere) == cudaSuccess &&
+        backward({p}, padded, nowhere) == cudaSuccess)
+      return padded;
+  }
+  return 0;
+}
+
+Sizes sizes(const SelectiveScan& p, int padded) {
+  return with_shape(p, padded, [&](auto shape) { return sizes_of(p, shape); });
+}
+
 size_t rounded(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
@@ -44,8 +60,12 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 }  // namespace scan
 
+bool selective_scan_fits(const SelectiveScan& p) {
+  return scan::padded_states(p) > 0;
+}
+
 size_t selective_scan_kept_bytes(const SelectiveScan& p) {
-  return scan::with_shape(p, [&](auto shape) {
+  return scan::with_shape(p, scan::padded_states(p), [&](auto shape) {
     using S = decltype(shape);
     const scan::Sizes z = scan::sizes_of(p, shape);
     return static_cast<size_t>(z.batch) * static_cast<size_t>(z.groups) * static_cast<size_t>(z.chunks) * S::parts *
@@ -54,31 +74,34 @@ size_t selective_scan_kept_bytes(const SelectiveScan& p) {
 }
 
 size_t selective_scan_workspace_bytes(const SelectiveScan& p, bool has_kept) {
-  const scan::Sizes z = scan::with_shape(p, [&](auto shape) { return scan::sizes_of(p, shape); });
-  return scan::Workspace(p, z, has_kept).bytes;
+  return scan::Workspace(p, scan::sizes(p, scan::padded_states(p)), has_kept).bytes;
 }
 
 cudaError_t selective_scan_forward(const SelectiveScan& p, const ScanRows<void>& out, float* final_state, void* kept,
                                    cudaStream_t stream) {
   if (!scan::valid(p)) return cudaErrorInvalidValue;
-  const scan::Sizes z = scan::with_shape(p, [&](auto shape) { return scan::sizes_of(p, shape); });
-  return scan::forward({p, z, out, final_state, kept}, stream);
+  const int padded = scan::padded_states(p);
+  if (padded == 0) return cudaErrorInvalidConfiguration;
+  return scan::forward({p, scan::sizes(p, padded), out, final_state, kept}, padded, stream);
 }
 
 cudaError_t selective_scan_backward(const SelectiveScan& p, const void* kept, const SelectiveScanGradients& d,
                                     void* workspace, cudaStream_t stream) {
   if (!scan::valid(p)) return cudaErrorInvalidValue;
-  const scan::Sizes z = scan::with_shape(p, [&](auto shape) { return scan::sizes_of(p, shape); });
+  const int padded = scan::padded_states(p);
+  if (padded == 0) return cudaErrorInvalidConfiguration;
+  const scan::Sizes z = scan::sizes(p, padded);
   const scan::Workspace w(p, z, kept != nullptr);
   unsigned char* memory = static_cast<unsigned char*>(workspace);
   const auto floats = [&](size_t at) { return reinterpret_cast<float*>(memory + at); };
   cudaError_t status = cudaSuccess;
   if (!kept) {
-    status = scan::forward({p, z, {}, nullptr, memory + w.kept}, stream);
+    status = scan::forward({p, z, {}, nullptr, memory + w.kept}, padded, stream);
     kept = memory + w.kept;
   }
   if (status != cudaSuccess) return status;
-  status = scan::backward({p, z, d, kept, floats(w.dB), floats(w.dC), floats(w.d_A_log), floats(w.d_skip)}, stream);
+  status =
+      scan::backward({p, z, d, kept, floats(w.dB), floats(w.dC), floats(w.d_A_log), floats(w.d_skip)}, padded, stream);
   if (status != cudaSuccess) return status;
   const unsigned blocks = static_cast<unsigned>(multiprocessors()) * 8;
   const int64_t rows = p.batch * p.time;

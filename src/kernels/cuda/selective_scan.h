@@ -37,6 +37,9 @@ struct SelectiveScanGradients {
   float* d_initial_state;  // may be null
 };
 
+// Whether the kernels of both passes fit on the current device.
+bool selective_scan_fits(const SelectiveScan& p);
+
 // Bytes of the states that the forward pass can keep for the backward pass, and bytes of the backward pass's workspace.
 // The workspace is larger if the backward pass must recompute the states (has_kept = false).
 size_t selective_scan_kept_bytes(const SelectiveScan& p);
