@@ -33,7 +33,7 @@ set(SB_CUDA_KERNELS
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention frames gated_delta gates
     general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward head_scale residual_norm rope rows rwkv7_rows
-    selective_scan selective_scan_forward tensor_copy token_shift)
+    selective_scan selective_scan_forward selective_scan_segments tensor_copy token_shift)
 # Conversion of tensors to pointers: needs ATen and the toolkit's headers, works with any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp

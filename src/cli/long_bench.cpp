@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "config/schema.h"
 
 namespace sb::cli {
 

@@ -29,6 +29,14 @@ struct BackwardArguments {
   float *d_A_log, *d_skip;  // [B,D,N], [B,D]
 };
 
+// One sequence, whose segments take the place of the batch
+struct SegmentArguments {
+  SelectiveScan p;
+  Sizes z;
+  ScanRows<const void> d_out;  // backward only
+  float *states, *decays;      // [segments,D,N]
+};
+
 template <class E_, int NL_, int NT_, bool bounded_>
 struct Shape {
   using E = E_;
@@ -290,5 +298,8 @@ Sizes sizes_of(const SelectiveScan& p, S) {
 
 cudaError_t backward(const BackwardArguments& a, int padded, Target to);
 cudaError_t forward(const ForwardArguments& a, int padded, Target to);
+// Computes a.states: the initial state of each segment from that of the sequence (`first`, null: zeros), or, backward,
+// the gradient of its final state from that of the sequence's.
+cudaError_t join(const SegmentArguments& a, const float* first, bool backward, int padded, Target to);
 
 }  // namespace sb::cuda::scan

@@ -209,14 +209,15 @@ bool decayed_attention(int precision, Decay decay, int K, int V) {
       });
 }
 
-bool selective_scan(bool bf16, int states) {
+bool selective_scan(bool bf16, int states, int time) {
   SelectiveScan p{};
-  p.batch = 2, p.time = 200, p.channels = 100, p.states = states, p.bf16 = bf16;
-  const auto name = std::string("selective_scan ") + (bf16 ? "bf16" : "fp32") + " states " + std::to_string(states);
+  p.batch = 2, p.time = time, p.channels = 100, p.states = states, p.bf16 = bf16;
+  const auto name = std::string("selective_scan ") + (bf16 ? "bf16" : "fp32") + " states " + std::to_string(states) +
+                    " T " + std::to_string(time);
   return check(
       name, [&] { return selective_scan_fits(p); },
       [&] {
-        return selective_scan_forward(p, {memory, 8, 8}, nullptr, memory, nullptr) == cudaSuccess &&
+        return selective_scan_forward(p, {memory, 8, 8}, nullptr, memory, memory, nullptr) == cudaSuccess &&
                selective_scan_backward(p, memory, {}, memory, nullptr) == cudaSuccess;
       });
 }
@@ -242,7 +243,8 @@ void check_device(const Device& device) {
     }
   }
   for (const int states : {8, 16, 32, 64, 128, 256})
-    for (const bool bf16 : {true, false}) selective_scan(bf16, states);
+    for (const bool bf16 : {true, false})
+      for (const int time : {200, 8192}) selective_scan(bf16, states, time);  // whole, and divided into segments
   expect((r.wgmma_launches > 0) == (device.major == 9), "warp-group kernels run on Hopper and nowhere else");
   expect(forgetting_attention_fits(400, 104), "forgetting attention has a kernel at T = 400");
   // The paper's models in bf16
@@ -251,7 +253,7 @@ void check_device(const Device& device) {
   expect(gated_delta(0, 4, 96, 192), "Gated DeltaProduct has kernels");
   expect(decayed_attention(0, Decay::vector, 72, 144), "GLA has kernels");
   expect(decayed_attention(0, Decay::scalar, 128, 81), "Mamba2 has kernels");
-  expect(selective_scan(true, 64), "Mamba has kernels");
+  expect(selective_scan(true, 64, 400), "Mamba has kernels");
 }
 
 }  // namespace

@@ -55,8 +55,9 @@ Tensors selective_scan(const op::SelectiveScan& op, const Tensors& in, Tensors* 
   const SelectiveScan p = problem(op, c, c[6]);
   const Tensor kept = saved ? scratch(selective_scan_kept_bytes(p), x) : Tensor();
   const OnDevice on(x);
-  on.check("selective_scan",
-           selective_scan_forward(p, scan_rows<void>(out), float_data(last), data(kept), on.stream()));
+  const Tensor memory = scratch(selective_scan_scratch_bytes(p), x);
+  on.check("selective_scan", selective_scan_forward(p, scan_rows<void>(out), float_data(last), data(kept), data(memory),
+                                                    on.stream()));
   if (saved) {
     *saved = c;
     saved->push_back(kept);
