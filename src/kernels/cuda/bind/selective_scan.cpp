@@ -56,8 +56,8 @@ Tensors selective_scan(const op::SelectiveScan& op, const Tensors& in, Tensors* 
   const Tensor kept = saved ? scratch(selective_scan_kept_bytes(p), x) : Tensor();
   const OnDevice on(x);
   const Tensor memory = scratch(selective_scan_scratch_bytes(p), x);
-  on.check("selective_scan", selective_scan_forward(p, scan_rows<void>(out), float_data(last), data(kept), data(memory),
-                                                    on.stream()));
+  on.check("selective_scan",
+           selective_scan_forward(p, scan_rows<void>(out), float_data(last), data(kept), data(memory), on.stream()));
   if (saved) {
     *saved = c;
     saved->push_back(kept);
