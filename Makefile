@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 PREFIX ?= /usr/local
 TSAN_TESTS = test_base random_test grammar_test automaton_file_test test_tasks test_config test_store test_suites test_report test_findings test_page test_jobs test_http test_suite loader_test
 
-.PHONY: all build program gpu gpu-program gpu-check dist install deb python python-build site wheel charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
+.PHONY: all build program gpu gpu-program gpu-kernels gpu-check dist install deb python python-build site wheel charts vega page-tools test-browser bench bench-data bench-kernels bench-train bench-python test test-all test-model coverage asan tsan fuzz format format-check deps clean
 all: build
 
 deps:
@@ -22,18 +22,27 @@ program: deps
 	@ninja -C $(BUILD) -j $(JOBS) selectivbench
 
 # For an NVIDIA GPU. Needs nvcc and a PyTorch with CUDA: that of python3, or TORCH_ROOT (its folder with include/ and lib/). Works without
-# root: header-only dependencies come from the system or from staged/ (make dist).
+# root: header-only dependencies come from the system or from staged/ (make dist). GPU_ARCH: 90a, 80,89 or all; default: the machine's GPUs.
 TORCH_ROOT ?= $(shell python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
 GPU_BUILD ?= build/gpu
 GPU_TESTS ?= OFF
+GPU_ARCH ?=
 STAGED = $(wildcard staged/include)
 gpu-program:
 	@test -n "$(TORCH_ROOT)" || { echo "[make gpu] no PyTorch: python3 imports no torch; pip install torch, or TORCH_ROOT=<folder with include/ and lib/>" >&2; exit 2; }
 	@test -e "$(TORCH_ROOT)/lib/libtorch_cuda.so" || { echo "[make gpu] $(TORCH_ROOT) has no CUDA (lib/libtorch_cuda.so); install a PyTorch with CUDA, or name one by TORCH_ROOT=" >&2; exit 2; }
 	@PATH="$$PATH:$${CUDA_HOME:-/usr/local/cuda}/bin" command -v nvcc > /dev/null || { echo "[make gpu] no nvcc on the PATH, in CUDA_HOME or in /usr/local/cuda; install the CUDA toolkit" >&2; exit 2; }
 	@cmake -S . -B $(GPU_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_CUDA=ON -DSELECTIVBENCH_TESTS=$(GPU_TESTS) \
+	  -DSELECTIVBENCH_CUDA_ARCHITECTURE="$(or $(GPU_ARCH),$$(scripts/gpu-arch))" \
 	  -DSELECTIVBENCH_TORCH_ROOT="$(TORCH_ROOT)" $(if $(STAGED),-DSELECTIVBENCH_HEADERS=$(abspath $(STAGED))) $(CMAKE_FLAGS)
 	@ninja -C $(GPU_BUILD) -j $(JOBS) selectivbench
+
+# Compiles the CUDA kernels for GPU_ARCH and prints their registers and spills. Needs nvcc and any libtorch, but no GPU.
+gpu-kernels:
+	@SELECTIVBENCH_TORCH_ROOT="$(TORCH_ROOT)" scripts/install-deps build
+	@cmake -S . -B build/kernels -G Ninja -DCMAKE_BUILD_TYPE=Release -DSELECTIVBENCH_CUDA=AUTO -DSELECTIVBENCH_TESTS=OFF \
+	  -DSELECTIVBENCH_CUDA_ARCHITECTURE="$(or $(GPU_ARCH),$$(scripts/gpu-arch))" -DSELECTIVBENCH_TORCH_ROOT="$(TORCH_ROOT)" $(CMAKE_FLAGS)
+	@ninja -C build/kernels -j $(JOBS) cuda_kernels
 
 gpu: gpu-program
 	$(GPU_BUILD)/selectivbench doctor

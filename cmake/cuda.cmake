@@ -2,8 +2,19 @@
 # need not enable the language CUDA. Sets SB_CUDA. If there is an nvcc, the target and test cuda_kernels compile all kernels, with any
 # libtorch, and print their registers and spills.
 set(SELECTIVBENCH_CUDA AUTO CACHE STRING "CUDA kernels: AUTO, ON or OFF")
-set(SELECTIVBENCH_CUDA_ARCHITECTURE 90a CACHE STRING "Compute capability the CUDA kernels are compiled for")
+set(SELECTIVBENCH_CUDA_ARCHITECTURE 90a CACHE STRING "GPU architectures the CUDA kernels are compiled for: 90a, 80,89 or all")
 find_package(CUDAToolkit QUIET)
+
+# SB_CUDA_ARCHITECTURES: separated by commas. Code for compute capability 9.0 is always that for 90a, which has wgmma and TMA.
+set(SB_CUDA_ARCHITECTURES ${SELECTIVBENCH_CUDA_ARCHITECTURE})
+if(SB_CUDA_ARCHITECTURES STREQUAL "all")
+  set(SB_CUDA_ARCHITECTURES 80,89,90a,100,120)
+endif()
+string(REGEX REPLACE "(^|,)90(,|$)" "\\190a\\2" SB_CUDA_ARCHITECTURES "${SB_CUDA_ARCHITECTURES}")
+if(NOT SB_CUDA_ARCHITECTURES MATCHES "^(90a|[0-9]+)(,(90a|[0-9]+))*$")
+  message(FATAL_ERROR "SELECTIVBENCH_CUDA_ARCHITECTURE: expected all, or architectures as 90a or 80,89, got "
+                      "'${SELECTIVBENCH_CUDA_ARCHITECTURE}'")
+endif()
 
 set(SB_CUDA OFF)
 if(NOT SELECTIVBENCH_CUDA STREQUAL "OFF")
@@ -23,7 +34,7 @@ set(SB_CUDA_KERNELS
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention frames gated_delta gates
     general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward decayed_attention_wgmma_heads head_scale
     mamba3_gates mamba3_keys mamba3_keys_backward residual_norm rope rows rwkv7_rows
-    selective_scan selective_scan_forward tensor_copy token_shift)
+    selective_scan selective_scan_forward selective_scan_segments tensor_copy token_shift)
 # Conversion of tensors to pointers: needs ATen and the toolkit's headers, works with any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp
@@ -62,7 +73,7 @@ foreach(name ${SB_CUDA_KERNELS})
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${CMAKE_COMMAND} "-DNVCC=${SB_CCACHE};${CUDAToolkit_NVCC_EXECUTABLE}" -DHOST=${CMAKE_CXX_COMPILER}
-            -DARCHITECTURE=${SELECTIVBENCH_CUDA_ARCHITECTURE} -DINCLUDE=${PROJECT_SOURCE_DIR}/src -DSOURCE=${source}
+            -DARCHITECTURES=${SB_CUDA_ARCHITECTURES} -DINCLUDE=${PROJECT_SOURCE_DIR}/src -DSOURCE=${source}
             -DOBJECT=${object} -P ${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake
     DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake
     DEPFILE ${object}.d
@@ -80,9 +91,18 @@ if(NOT SB_CUDA)  # otherwise the build compiles them anyway
   set_target_properties(sb_cuda_bind PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
 endif()
 
+# The host code of the recurrences on pretended GPUs, linked without a CUDA runtime.
+set_source_files_properties(${SB_CUDA_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+set(recurrences ${SB_CUDA_OBJECTS})
+list(FILTER recurrences INCLUDE REGEX "/(gated_delta|general_delta|decayed_attention|forgetting_attention|selective_scan|rows|tensor_copy)[a-z_]*\\.o$")
+add_executable(cuda_fits EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/kernels/cuda/fits_check.cpp ${recurrences})
+target_link_libraries(cuda_fits PRIVATE sb_flags)
+target_include_directories(cuda_fits SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+
 add_custom_target(cuda_kernels
   COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-report ${SB_CUDA_FOLDER}
-  DEPENDS ${SB_CUDA_OBJECTS}
+  COMMAND cuda_fits
+  DEPENDS ${SB_CUDA_OBJECTS} cuda_fits
   VERBATIM)
 if(TARGET sb_cuda_bind)
   add_dependencies(cuda_kernels sb_cuda_bind)
@@ -94,7 +114,6 @@ endif()
 
 # sb_link_cuda(TARGET): kernels, the runtime and cuBLAS that PyTorch itself loads, and their headers
 function(sb_link_cuda target)
-  set_source_files_properties(${SB_CUDA_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   target_sources(${target} PRIVATE ${SB_CUDA_OBJECTS})
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   # A PyTorch from PyPI brings the libraries it was built with; they are found before the toolkit's, which may be older.

@@ -27,13 +27,13 @@ std::string first_line(const std::exception& error) {
   return printable(line.substr(0, line.find('\n')), 300);
 }
 
-RunConfig config_of(const GpuBenchRequest& request, const std::string& model, int width) {
+RunConfig config_of(const GpuBenchRequest& request, const GpuBenchCase& asked) {
   RunConfig config;
   config.task.task = paper_task(1);
-  config.model.name = model;
-  config.model.width = width;
+  config.model.name = asked.model;
+  config.model.width = asked.width;
   config.model.layers = request.layers;
-  config.train.batch = request.batch;
+  config.train.batch = asked.batch;
   config.train.device = DeviceKind::cuda;
   config.train.precision = request.precision;
   return config;
@@ -83,11 +83,11 @@ GpuBenchRow measure(const GpuBenchRequest& request, const GpuBenchCase& asked, d
   row.precision = request.precision;
   try {
     reset_gpu_peak();
-    Trainer trainer(config_of(request, asked.model, asked.width),
+    Trainer trainer(config_of(request, asked),
                     TaskShape{.channels = kChannels, .answers = kClasses, .fixed_frames = true});
     row.params = trainer.network().parameters().count();
     const auto executor = gpu_executor(trainer);
-    const TensorBatch batch = random_batch(request.batch, asked.time);
+    const TensorBatch batch = random_batch(asked.batch, asked.time);
     const int64_t past_warmup = 500;  // after the warm-up, when the learning rate is not small
     for (int i = 0; i < 3; ++i) executor->step(batch, past_warmup).read();
     std::vector<StepHandle> handles;
@@ -96,7 +96,7 @@ GpuBenchRow measure(const GpuBenchRequest& request, const GpuBenchCase& asked, d
       for (int i = 0; i < request.repeats; ++i) handles.push_back(executor->step(batch, past_warmup + i));
       wait_for_gpu();
     });
-    const double frames = static_cast<double>(request.batch) * asked.time * request.repeats;
+    const double frames = static_cast<double>(asked.batch) * asked.time * request.repeats;
     row.loss = handles.back().read().loss;
     if (!handles.back().read().finite || !std::isfinite(row.loss))
       throw check_failed("bench gpu", "the loss is not finite");
@@ -222,9 +222,9 @@ GpuKernelBench bench_gpu_kernels(const GpuBenchRequest& request) {
     };
     tell("");
     try {
-      Trainer trainer(config_of(request, each.model, each.width),
+      Trainer trainer(config_of(request, each),
                       TaskShape{.channels = kChannels, .answers = kClasses, .fixed_frames = true});
-      TensorBatch batch = random_batch(request.batch, each.time);
+      TensorBatch batch = random_batch(each.batch, each.time);
       for (at::Tensor* x : {&batch.symbol, &batch.target, &batch.samples}) *x = x->to(trainer.device());
       for (const Seen& seen : calls_of_a_step(trainer, batch)) {
         tell(", " + seen.call.name);

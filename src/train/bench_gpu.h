@@ -12,12 +12,13 @@ namespace sb {
 struct GpuBenchCase {
   std::string model;
   int width = 0, time = 0;  // time: frames per sequence
+  int batch = 64;           // sequences per step
 };
 
 struct GpuBenchRequest {
   std::vector<GpuBenchCase> cases;
   Precision precision = Precision::amp;
-  int batch = 64, layers = 8;
+  int layers = 8;
   int repeats = 20;
   std::function<void(const std::string& line)> progress;
 };

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "train/executor.h"
 
@@ -14,6 +15,7 @@ struct GpuFacts {
   std::string missing;          // why no GPU can be used, and the remedy; empty: a GPU can be used
   std::string name;             // "NVIDIA H200"
   std::string compute;          // "9.0"
+  std::string kernels;          // architectures of the kernels' code: "80,90a"
   std::string driver, runtime;  // newest CUDA version of the driver, and version of the CUDA runtime: "13.0"
   int64_t bytes = 0;            // size of its memory
   int count = 0;                // GPUs visible to this process
@@ -22,6 +24,10 @@ const GpuFacts& gpu_facts();  // queried once, then cached
 inline bool has_gpu() {
   return gpu_facts().missing.empty();
 }
+
+// Whether code for these architectures ("80,90a") runs on a GPU of this compute capability: code for 80 runs on 8.0 and
+// all later 8.x, code for 90a only on 9.0.
+bool gpu_code_runs(std::string_view architectures, int major, int minor);
 
 // Call before the first tensor is made on the GPU. Selects deterministic algorithms, allows or forbids TF32, and makes
 // a stream current that supports graph capture. Throws bad_input "[train.device] …" if there is no usable GPU.

@@ -29,6 +29,7 @@ std::string version_text(int version) {
 GpuFacts look() {
   GpuFacts out;
   out.built = true;
+  out.kernels = SB_CUDA_ARCHITECTURES;
   int driver = 0, runtime = 0, count = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
@@ -59,13 +60,9 @@ GpuFacts look() {
     out.name = printable(properties.name, 200);
     out.compute = std::to_string(properties.major) + "." + std::to_string(properties.minor);
     out.bytes = static_cast<int64_t>(properties.totalGlobalMem);
-    // Code for 90a runs only on compute capability 9.0.
-    const std::string built_for = SB_CUDA_ARCHITECTURE, digits = out.compute.substr(0, out.compute.find('.')) +
-                                                                 out.compute.substr(out.compute.find('.') + 1);
-    if (built_for.substr(0, built_for.find_first_not_of("0123456789")) != digits) {
-      out.missing = "the kernels are built for compute capability " + built_for + ", got " + out.name + " of " +
-                    out.compute + "; build with -DSELECTIVBENCH_CUDA_ARCHITECTURE=" + digits +
-                    ", or set train.device=cpu";
+    if (!gpu_code_runs(out.kernels, properties.major, properties.minor)) {
+      out.missing = "the kernels are built for the architectures " + out.kernels + ", got " + out.name +
+                    " of compute capability " + out.compute + "; build with `make gpu`, or set train.device=cpu";
     }
   }
   return out;

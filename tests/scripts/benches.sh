@@ -36,12 +36,21 @@ status=0
 "$program" bench train --config dyck > "$work/wrong.txt" 2>&1 || status=$?
 [[ $status -eq 2 && $(wc -l < "$work/wrong.txt") -eq 1 ]] || { echo "FAILED: expected one line and exit code 2"; cat "$work/wrong.txt"; exit 1; }
 
+# Lengths have their own batches, and whole steps.
+for other in "--time 400" "--batch 2" "--kernels"; do
+  status=0
+  # shellcheck disable=SC2086
+  "$program" bench gpu --long $other > "$work/wrong.txt" 2>&1 || status=$?
+  [[ $status -eq 2 ]] || { echo "FAILED: expected exit code 2"; cat "$work/wrong.txt"; exit 1; }
+  expect "$work/wrong.txt" "\[bench gpu --long\] cannot be combined with ${other%% *}"
+done
+
 # What this build and machine have; where they have no GPU, one line and exit code 2.
 "$program" doctor --json "$work/doctor.json" > "$work/doctor.txt"
 for key in '"libtorch"' '"threads"' '"gpu"' '"missing"'; do expect "$work/doctor.json" "$key"; done
 expect "$work/doctor.txt" "precisions"
 if grep -q '"gpu": null' "$work/doctor.json"; then
-  for command in "bench gpu" "train $(dirname "$0")/small.toml --set train.device=cuda --out $work/none"; do
+  for command in "bench gpu" "bench gpu --long" "train $(dirname "$0")/small.toml --set train.device=cuda --out $work/none"; do
     status=0
     # shellcheck disable=SC2086
     "$program" $command > "$work/wrong.txt" 2>&1 || status=$?

@@ -249,6 +249,17 @@ TEST(Executor, LateReadFindsSameDivergence) {
   }
 }
 
+TEST(GpuCode, RunsOnItsGenerationFromItsMinorVersionOn) {
+  for (const auto& [major, minor] : {std::pair(8, 0), {8, 6}, {8, 9}}) EXPECT_TRUE(gpu_code_runs("80", major, minor));
+  EXPECT_FALSE(gpu_code_runs("89", 8, 6));
+  EXPECT_FALSE(gpu_code_runs("80", 9, 0));
+  EXPECT_TRUE(gpu_code_runs("90a", 9, 0));
+  for (const auto& [major, minor] : {std::pair(9, 1), {10, 0}}) EXPECT_FALSE(gpu_code_runs("90a", major, minor));
+  for (const auto& [major, minor] : {std::pair(8, 6), {9, 0}, {10, 3}, {12, 1}})
+    EXPECT_TRUE(gpu_code_runs("80,89,90a,100,120", major, minor));
+  EXPECT_FALSE(gpu_code_runs("80,89,90a,100,120", 7, 5));
+}
+
 TEST(Executor, NamesDivergenceOnGpuAsOnCpu) {
   if (!has_gpu()) GTEST_SKIP() << gpu_facts().missing;
   for (const Precision precision : {Precision::fp32, Precision::amp}) {

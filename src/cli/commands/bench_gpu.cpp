@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/long_bench.h"
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "config/schema.h"
@@ -20,10 +21,11 @@ namespace bench_gpu_command {
 
 struct Options {
   std::vector<std::string> models;
-  int width = 0, time = 0;
+  int width = 0, time = 0, batch = 64;
   GpuBenchRequest request;
   std::string precision = "amp", json;
-  bool kernels = false;
+  bool kernels = false, lengths = false;
+  const Arguments* arguments = nullptr;
 };
 
 struct PeerStep {
@@ -51,7 +53,7 @@ std::optional<PeerStep> peer_of(const GpuBenchRow& row, const GpuBenchRequest& r
       {{"delta_net", 256, 400}, {14.0, 1.83e6, 2.6}},
       {{"delta_net", 1296, 400}, {122.8, 208e3, 11.9}},
   };
-  if (request.batch != 64 || request.layers != 8 || request.precision != Precision::amp) return std::nullopt;
+  if (row.of.batch != 64 || request.layers != 8 || request.precision != Precision::amp) return std::nullopt;
   const auto found = steps.find({row.of.model, row.of.width, row.of.time});
   return found == steps.end() ? std::nullopt : std::optional(found->second);
 }
@@ -61,7 +63,7 @@ std::string as_text(const GpuBench& bench, const GpuBenchRequest& request) {
                    "peer peak"});
   std::string failures;
   for (const auto& r : bench.rows) {
-    const auto& [model, width, time] = r.of;
+    const auto& [model, width, time, batch] = r.of;
     const auto peer = peer_of(r, request);
     const std::string name = formatted("{} {}, T = {}", model, width, time);
     if (!r.failure.empty()) failures += name + ": " + r.failure + "\n";
@@ -152,15 +154,24 @@ bool any_failed(const Bench& bench) {
 }
 
 Exit run(const Options& options) {
+  for (const char* other : {"--time", "--batch", "--kernels"}) {
+    if (options.lengths && options.arguments->given(other))
+      throw bad_input(options.arguments->where("--long"), std::string("cannot be combined with ") + other);
+  }
   GpuBenchRequest request = options.request;
   for (const auto& model : options.models.empty() ? paper_models() : options.models) {
     find_model(model);
+    if (options.lengths) {
+      for (GpuBenchCase& each : long_cases(model, options.width > 0 ? options.width : paper_width(model)))
+        request.cases.push_back(std::move(each));
+      continue;
+    }
     std::vector<int> widths = {256, 1024, paper_width(model)}, times = {400, 1300};
     if (widths[1] == widths[2]) widths.pop_back();
     if (options.width > 0) widths = {options.width};
     if (options.time > 0) times = {options.time};
     for (const int width : widths)
-      for (const int time : times) request.cases.push_back({model, width, time});
+      for (const int time : times) request.cases.push_back({model, width, time, options.batch});
   }
   for (const Precision each : {Precision::fp64, Precision::fp32, Precision::tf32, Precision::amp})
     if (options.precision == to_string(each)) request.precision = each;
@@ -171,7 +182,10 @@ Exit run(const Options& options) {
     return any_failed(bench) ? Exit::check_failed : Exit::done;
   }
   const GpuBench bench = bench_gpu(request);
-  deliver_both(options.json, as_json(bench, request), as_text(bench, request));
+  if (options.lengths)
+    deliver_both(options.json, long_json(bench).dump(2) + "\n", long_text(bench));
+  else
+    deliver_both(options.json, as_json(bench, request), as_text(bench, request));
   return any_failed(bench) ? Exit::check_failed : Exit::done;
 }
 
@@ -183,16 +197,20 @@ void add_bench_gpu(Program& program) {
   Arguments& arguments = program.command(
       "bench gpu", "Measure a training step of each model on a GPU, and compare with the models' published code",
       {"selectivbench bench gpu", "selectivbench bench gpu --model mamba2 --width 256 --time 400 --json -",
-       "selectivbench bench gpu --kernels --width 256 --time 400"},
+       "selectivbench bench gpu --kernels --width 256 --time 400", "selectivbench bench gpu --long --model mamba"},
       [options] { return run(*options); });
+  options->arguments = &arguments;
   arguments.texts("--model", options->models, "NAME", "Model to measure, can be repeated; default: the paper's seven");
   arguments.integer("--width", options->width, 0, 8192, "Channels; 0: 256, 1024 and the model's width in the paper");
   arguments.integer("--time", options->time, 0, 100000, "Frames per sequence; 0: 400 and 1300");
   arguments.flag("--kernels", options->kernels,
                  "Measure each operation of a step separately: time, FLOPs or bytes, share of the GPU's measured rate");
+  arguments.flag(
+      "--long", options->lengths,
+      "Compare lengths from 400 to 32,768 frames at about 32,768 tokens per step, at the paper's width or --width");
   arguments.choice("--precision", options->precision, {"amp", "tf32", "fp32", "fp64"}, "Arithmetic");
   arguments.integer("--layers", options->request.layers, 1, 64, "Layers");
-  arguments.integer("--batch", options->request.batch, 1, 4096, "Sequences per step");
+  arguments.integer("--batch", options->batch, 1, 4096, "Sequences per step");
   arguments.integer("--repeats", options->request.repeats, 1, 100000, "Steps timed together");
   arguments.text("--json", options->json, "FILE", "Write the result as JSON, - for standard output");
 }

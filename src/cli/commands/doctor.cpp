@@ -48,6 +48,10 @@ std::string as_text(const Provenance& made, const GpuFacts& gpu) {
     line("GPU", "none: " + gpu.missing);
     line("precisions", "cpu: fp32, fp64");
   }
+  if (gpu.built) {
+    line("GPU code", "for the architectures " + gpu.kernels + "; that for 90a (Hopper) was run and measured, " +
+                         "that for others only compiled");
+  }
   line("ranks", ranks());
   line("device", std::string("auto is ") + (gpu.missing.empty() ? "cuda" : "cpu"));
   return out;
@@ -62,6 +66,7 @@ std::string as_json(const Provenance& made, const GpuFacts& gpu) {
               {"instructions", made.instructions},
               {"threads", made.threads},
               {"built_for_gpu", gpu.built},
+              {"gpu_code", gpu.kernels},
               {"gpu", nullptr},
               {"missing", nullptr},
               {"ranks", group_backend(false)},

@@ -106,6 +106,15 @@ bool decayed_attention_writes(const DecayedAttention& p) {
   return by_wgmma(p, Sizes(p));
 }
 
+bool decayed_attention_fits(const DecayedAttention& p) {
+  const ForwardArguments forward{p, Sizes(p), {}, nullptr, nullptr};
+  const BackwardArguments backward{p, Sizes(p)};
+  const Target nowhere = Target::nowhere();
+  if (p.decay == Decay::vector)
+    return vector_forward(forward, nowhere) == cudaSuccess && vector_backward(backward, nowhere) == cudaSuccess;
+  return scalar_forward(forward, nowhere) == cudaSuccess && scalar_backward(backward, nowhere) == cudaSuccess;
+}
+
 size_t decayed_attention_kept_bytes(const DecayedAttention& p) {
   return static_cast<size_t>(Kept(Sizes(p), p.decay == Decay::vector, static_cast<int>(element_bytes(p))).bytes);
 }

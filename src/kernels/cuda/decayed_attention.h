@@ -51,8 +51,9 @@ struct DecayedAttention {
   const float* before = nullptr;  // null: zeros; has the strides of `write`, which it requires, as groups = heads
 };
 
-// Whether there are kernels that support `write` and `skip`. They require bf16, at most one decay per step,
-// 64 < K <= 128, V <= 96, and rows (also of gradients) that are aligned to 16 bytes and a multiple of 16 bytes long.
+// Whether there are kernels that support `write` and `skip`. They require a Hopper GPU, bf16, at most one decay per
+// step, 64 < K <= 128, V <= 96, and rows (also of gradients) that are aligned to 16 bytes and a multiple of 16 bytes
+// long.
 bool decayed_attention_writes(const DecayedAttention& p);
 
 struct DecayedAttentionGradients {
@@ -67,6 +68,9 @@ struct DecayedAttentionGradients {
   float* d_skip = nullptr;    // [H]
   float* d_before = nullptr;  // has the strides of d_write
 };
+
+// Whether the kernels of both passes fit on the current device; without `write` and `skip`.
+bool decayed_attention_fits(const DecayedAttention& p);
 
 // Bytes that the forward pass keeps for the backward pass, and bytes of the backward pass's workspace.
 size_t decayed_attention_kept_bytes(const DecayedAttention& p);

@@ -1,6 +1,8 @@
 // Shared parts of the decayed-attention kernels: sizes, kernel arguments, launches, tiles of states, and the decays of
 // a chunk. A block has eight warps; a chunk has 64 steps.
 #pragma once
+#include <initializer_list>
+
 #include "kernels/cuda/tile_copies.cuh"
 #include "kernels/least_log_decay.h"
 
@@ -190,16 +192,27 @@ __device__ inline void write_state(E* to, const E* tile, int ld, const Sizes& z,
   }
 }
 
-// Whether the warp-group kernels (bf16, 64 < K <= 128, V <= 96) support these inputs, or this forward or backward pass.
+// Whether the warp-group kernels (Hopper, bf16, 64 < K <= 128, V <= 96) support these inputs, or this forward or
+// backward pass.
 bool by_wgmma(const DecayedAttention& p, const Sizes& z);
 bool by_wgmma(const ForwardArguments& a);
 bool by_wgmma(const BackwardArguments& a);
 cudaError_t wgmma_forward(const ForwardArguments& a, cudaStream_t stream);
 cudaError_t wgmma_backward(const BackwardArguments& a, cudaStream_t stream);
-cudaError_t scalar_forward(const ForwardArguments& a, cudaStream_t stream);
-cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream);
-cudaError_t vector_forward(const ForwardArguments& a, cudaStream_t stream);
-cudaError_t vector_backward(const BackwardArguments& a, cudaStream_t stream);
-cudaError_t vector_channel_backward(const BackwardArguments& a, cudaStream_t stream);
+// Without the warp-group kernels if there is no stream: those are chosen by the addresses of all tensors
+cudaError_t scalar_forward(const ForwardArguments& a, Target to);
+cudaError_t scalar_backward(const BackwardArguments& a, Target to);
+cudaError_t vector_forward(const ForwardArguments& a, Target to);
+cudaError_t vector_backward(const BackwardArguments& a, Target to);
+cudaError_t vector_channel_backward(const BackwardArguments& a, Target to);
+
+// Runs the first of these functions whose kernels fit on the current device.
+template <class Arguments>
+cudaError_t run_first(std::initializer_list<cudaError_t (*)(const Arguments&, Target)> runs, const Arguments& a,
+                      Target to) {
+  for (const auto run : runs)
+    if (run(a, Target::nowhere()) == cudaSuccess) return to.none ? cudaSuccess : run(a, to);
+  return cudaErrorInvalidConfiguration;
+}
 
 }  // namespace sb::cuda::attention

@@ -366,35 +366,38 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
 
 // VS: columns of a slice of V in the walk over the states, VC in the pass over all chunks
 template <Product P, int KP, int VS, int VC, int Columns = 4, int Buffers = 2>
-cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
+cudaError_t run(const BackwardArguments& a, Target to) {
   const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
-  const cudaError_t status =
-      launch(state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, stream, a);
+  const cudaError_t status = launch(state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, to, a);
   if (status != cudaSuccess) return status;
   const dim3 chunks(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.G * a.z.parts * a.z.chunks));
   return launch(chunk_gradients<P, KP, VC, Columns, Buffers>, chunks, 128 * Columns,
-                ChunkLayout<P, KP, VC, Columns, Buffers>().bytes, stream, a);
+                ChunkLayout<P, KP, VC, Columns, Buffers>().bytes, to, a);
 }
 
 template <Product P>
-cudaError_t run_float(const BackwardArguments& a, cudaStream_t stream) {
-  return a.z.K <= 128 ? run<P, 128, 64, 32>(a, stream) : run<P, 256, 32, 16, 2, 1>(a, stream);
+cudaError_t run_float(const BackwardArguments& a, Target to) {
+  return a.z.K <= 128 ? run<P, 128, 64, 32>(a, to) : run<P, 256, 32, 16, 2, 1>(a, to);
 }
 
 }  // namespace
 
-cudaError_t scalar_backward(const BackwardArguments& a, cudaStream_t stream) {
-  if (by_wgmma(a)) return wgmma_backward(a, stream);
+cudaError_t scalar_backward(const BackwardArguments& a, Target to) {
+  if (!to.none && by_wgmma(a)) return wgmma_backward(a, to.stream);
   if (a.p.write || a.p.skip) return cudaErrorInvalidValue;
-  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
-  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);
+  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, to);
+  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, to);
   constexpr Product P = Product::bf16;
   const bool by_96 = (a.z.V + 95) / 96 * 96 <= (a.z.V + 63) / 64 * 64;
-  if (a.z.K <= 64) return by_96 ? run<P, 64, 96, 96>(a, stream) : run<P, 64, 64, 64>(a, stream);
-  if (a.z.K <= 96) return by_96 ? run<P, 96, 96, 96>(a, stream) : run<P, 96, 64, 64>(a, stream);
-  if (a.z.K <= 128) return by_96 ? run<P, 128, 96, 96>(a, stream) : run<P, 128, 64, 64>(a, stream);
-  return a.z.K <= 192 ? run<P, 192, 64, 64>(a, stream) : run<P, 256, 64, 32>(a, stream);
+  // The last of each list is for devices with less shared memory.
+  constexpr auto small = run<P, 128, 64, 32, 4, 1>, small_wide = run<P, 256, 64, 32, 4, 1>;
+  if (a.z.K <= 64) return run_first({by_96 ? run<P, 64, 96, 96> : run<P, 64, 64, 64>, small}, a, to);
+  if (a.z.K <= 96)
+    return run_first({by_96 ? run<P, 96, 96, 96> : run<P, 96, 64, 64>, run<P, 96, 64, 64>, small}, a, to);
+  if (a.z.K <= 128)
+    return run_first({by_96 ? run<P, 128, 96, 96> : run<P, 128, 64, 64>, run<P, 128, 64, 64>, small}, a, to);
+  return run_first({a.z.K <= 192 ? run<P, 192, 64, 64> : run<P, 256, 64, 32>, small_wide}, a, to);
 }
 
 }  // namespace sb::cuda::attention

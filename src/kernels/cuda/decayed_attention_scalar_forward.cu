@@ -105,30 +105,30 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
 }
 
 template <Product P, int KP, int VS>
-cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
+cudaError_t run(const ForwardArguments& a, Target to) {
   const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                   static_cast<unsigned>((a.z.V + VS - 1) / VS));
-  return launch(forward<P, KP, VS>, grid, kBlock, Layout<P, KP, VS>().bytes, stream, a);
+  return launch(forward<P, KP, VS>, grid, kBlock, Layout<P, KP, VS>().bytes, to, a);
 }
 
 template <Product P>
-cudaError_t run_float(const ForwardArguments& a, cudaStream_t stream) {
-  return a.z.K <= 128 ? run<P, 128, 64>(a, stream) : run<P, 256, 32>(a, stream);
+cudaError_t run_float(const ForwardArguments& a, Target to) {
+  return a.z.K <= 128 ? run<P, 128, 64>(a, to) : run<P, 256, 32>(a, to);
 }
 
 }  // namespace
 
-cudaError_t scalar_forward(const ForwardArguments& a, cudaStream_t stream) {
-  if (by_wgmma(a)) return wgmma_forward(a, stream);
+cudaError_t scalar_forward(const ForwardArguments& a, Target to) {
+  if (!to.none && by_wgmma(a)) return wgmma_forward(a, to.stream);
   if (a.p.write || a.p.skip) return cudaErrorInvalidValue;
-  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
-  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);
+  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, to);
+  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, to);
   constexpr Product P = Product::bf16;
   const bool by_96 = (a.z.V + 95) / 96 * 96 <= (a.z.V + 63) / 64 * 64;  // less padding, or fewer slices
-  if (a.z.K <= 64) return by_96 ? run<P, 64, 96>(a, stream) : run<P, 64, 64>(a, stream);
-  if (a.z.K <= 96) return by_96 ? run<P, 96, 96>(a, stream) : run<P, 96, 64>(a, stream);
-  if (a.z.K <= 128) return by_96 ? run<P, 128, 96>(a, stream) : run<P, 128, 64>(a, stream);
-  return a.z.K <= 192 ? run<P, 192, 64>(a, stream) : run<P, 256, 64>(a, stream);
+  if (a.z.K <= 64) return by_96 ? run<P, 64, 96>(a, to) : run<P, 64, 64>(a, to);
+  if (a.z.K <= 96) return by_96 ? run<P, 96, 96>(a, to) : run<P, 96, 64>(a, to);
+  if (a.z.K <= 128) return by_96 ? run<P, 128, 96>(a, to) : run<P, 128, 64>(a, to);
+  return a.z.K <= 192 ? run<P, 192, 64>(a, to) : run<P, 256, 64>(a, to);
 }
 
 }  // namespace sb::cuda::attention

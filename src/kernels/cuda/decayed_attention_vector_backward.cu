@@ -181,35 +181,35 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 }
 
 template <Product P, int KP, int VS, int VC, int Buffers = 2>
-cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
+cudaError_t run(const BackwardArguments& a, Target to) {
   const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
   const dim3 chunks(static_cast<unsigned>(a.z.states()));
-  cudaError_t status =
-      launch(vector_state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, stream, a);
+  cudaError_t status = launch(vector_state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, to, a);
   if (status != cudaSuccess) return status;
   status = launch(vector_chunk_gradients<P, KP, VC, Buffers>, chunks, kBlock, ChunkLayout<P, KP, VC, Buffers>().bytes,
-                  stream, a);
+                  to, a);
   if (status != cudaSuccess) return status;
-  return vector_channel_backward(a, stream);
+  return vector_channel_backward(a, to);
 }
 
 template <Product P>
-cudaError_t run_float(const BackwardArguments& a, cudaStream_t stream) {
-  return a.z.K <= 128 ? run<P, 128, 64, 32>(a, stream) : run<P, 256, 32, 32, 1>(a, stream);
+cudaError_t run_float(const BackwardArguments& a, Target to) {
+  return a.z.K <= 128 ? run<P, 128, 64, 32>(a, to) : run<P, 256, 32, 32, 1>(a, to);
 }
 
 }  // namespace
 
-cudaError_t vector_backward(const BackwardArguments& a, cudaStream_t stream) {
-  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
-  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);
+cudaError_t vector_backward(const BackwardArguments& a, Target to) {
+  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, to);
+  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, to);
   constexpr Product P = Product::bf16;
   const bool by_96 = (a.z.V + 95) / 96 * 96 <= (a.z.V + 63) / 64 * 64;
-  if (a.z.K <= 64) return by_96 ? run<P, 64, 96, 48>(a, stream) : run<P, 64, 64, 64>(a, stream);
-  if (a.z.K <= 96) return by_96 ? run<P, 96, 96, 48>(a, stream) : run<P, 96, 64, 64>(a, stream);
-  if (a.z.K <= 128) return by_96 ? run<P, 128, 96, 48>(a, stream) : run<P, 128, 64, 32>(a, stream);
-  return run<P, 256, 64, 32>(a, stream);
+  if (a.z.K <= 64) return by_96 ? run<P, 64, 96, 48>(a, to) : run<P, 64, 64, 64>(a, to);
+  // The last of each list is for devices with less shared memory.
+  if (a.z.K <= 96) return run_first({by_96 ? run<P, 96, 96, 48> : run<P, 96, 64, 64>, run<P, 96, 96, 48>}, a, to);
+  if (a.z.K <= 128) return run_first({by_96 ? run<P, 128, 96, 48> : run<P, 128, 64, 32>, run<P, 128, 64, 32>}, a, to);
+  return run<P, 256, 64, 32>(a, to);
 }
 
 }  // namespace sb::cuda::attention

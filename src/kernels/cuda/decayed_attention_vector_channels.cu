@@ -293,16 +293,16 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 }
 
 template <Product P>
-cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
+cudaError_t run(const BackwardArguments& a, Target to) {
   return launch(vector_channel_gradients<P>, dim3(static_cast<unsigned>(a.z.states())), kBlock,
-                ChannelLayout<P>().bytes, stream, a);
+                ChannelLayout<P>().bytes, to, a);
 }
 
 }  // namespace
 
-cudaError_t vector_channel_backward(const BackwardArguments& a, cudaStream_t stream) {
-  if (a.p.precision == Precision::bf16) return run<Product::bf16>(a, stream);
-  return a.p.precision == Precision::tf32 ? run<Product::tf32>(a, stream) : run<Product::fp32>(a, stream);
+cudaError_t vector_channel_backward(const BackwardArguments& a, Target to) {
+  if (a.p.precision == Precision::bf16) return run<Product::bf16>(a, to);
+  return a.p.precision == Precision::tf32 ? run<Product::tf32>(a, to) : run<Product::fp32>(a, to);
 }
 
 }  // namespace sb::cuda::attention

@@ -234,32 +234,32 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 }
 
 template <Product P, int KP, int VS>
-cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
-  if (!a.kept) return cudaErrorInvalidValue;
+cudaError_t run(const ForwardArguments& a, Target to) {
+  if (!a.kept && !to.none) return cudaErrorInvalidValue;
   const dim3 chunks(static_cast<unsigned>(a.z.states()));
-  const cudaError_t status = launch(vector_pairs<P, KP>, chunks, kBlock, PairLayout<P, KP>().bytes, stream, a);
+  const cudaError_t status = launch(vector_pairs<P, KP>, chunks, kBlock, PairLayout<P, KP>().bytes, to, a);
   if (status != cudaSuccess) return status;
   const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
                   static_cast<unsigned>((a.z.V + VS - 1) / VS));
-  return launch(vector_walk<P, KP, VS>, grid, kBlock, WalkLayout<P, KP, VS>().bytes, stream, a);
+  return launch(vector_walk<P, KP, VS>, grid, kBlock, WalkLayout<P, KP, VS>().bytes, to, a);
 }
 
 template <Product P>
-cudaError_t run_float(const ForwardArguments& a, cudaStream_t stream) {
-  return a.z.K <= 128 ? run<P, 128, 64>(a, stream) : run<P, 256, 32>(a, stream);
+cudaError_t run_float(const ForwardArguments& a, Target to) {
+  return a.z.K <= 128 ? run<P, 128, 64>(a, to) : run<P, 256, 32>(a, to);
 }
 
 }  // namespace
 
-cudaError_t vector_forward(const ForwardArguments& a, cudaStream_t stream) {
-  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, stream);
-  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, stream);
+cudaError_t vector_forward(const ForwardArguments& a, Target to) {
+  if (a.p.precision == Precision::tf32) return run_float<Product::tf32>(a, to);
+  if (a.p.precision == Precision::fp32) return run_float<Product::fp32>(a, to);
   constexpr Product P = Product::bf16;
   const bool by_96 = (a.z.V + 95) / 96 * 96 <= (a.z.V + 63) / 64 * 64;
-  if (a.z.K <= 64) return by_96 ? run<P, 64, 96>(a, stream) : run<P, 64, 64>(a, stream);
-  if (a.z.K <= 96) return by_96 ? run<P, 96, 96>(a, stream) : run<P, 96, 64>(a, stream);
-  if (a.z.K <= 128) return by_96 ? run<P, 128, 96>(a, stream) : run<P, 128, 64>(a, stream);
-  return run<P, 256, 64>(a, stream);
+  if (a.z.K <= 64) return by_96 ? run<P, 64, 96>(a, to) : run<P, 64, 64>(a, to);
+  if (a.z.K <= 96) return by_96 ? run<P, 96, 96>(a, to) : run<P, 96, 64>(a, to);
+  if (a.z.K <= 128) return by_96 ? run<P, 128, 96>(a, to) : run<P, 128, 64>(a, to);
+  return run<P, 256, 64>(a, to);
 }
 
 }  // namespace sb::cuda::attention

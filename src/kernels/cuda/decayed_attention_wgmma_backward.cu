@@ -298,6 +298,7 @@ __device__ __forceinline__ void ChunkBlock<VP>::queries_or_keys() const {
 template <int VP>
 __global__ void __launch_bounds__(kChunkThreads, 1)
     chunk_gradients(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+#ifdef SB_WGMMA
   extern __shared__ __align__(1024) unsigned char memory[];
   const ChunkBlock<VP> block{a, maps, memory};
   block.prepare();
@@ -307,6 +308,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
     block.template queries_or_keys<true>();
   else
     block.template queries_or_keys<false>();
+#endif
 }
 
 template <int VP>

@@ -34,6 +34,7 @@ __device__ inline int done_with(int chunk) {
 template <int VP, bool Own>
 __global__ void __launch_bounds__(kThreadsForward, 1)
     walk_forward(const __grid_constant__ ForwardArguments a, const __grid_constant__ ForwardMaps maps) {
+#ifdef SB_WGMMA
   using M = ForwardMemory<VP>;
   using Values = ValueTile<VP>;
   using States = GroupStateTile<VP>;
@@ -158,6 +159,7 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
         *reinterpret_cast<uint32_t*>(out + up * 8 * a.out.time + n * 8) = pack(o[n][2 * up], o[n][2 * up + 1]);
       }
   }
+#endif
 }
 
 template <int VP>
@@ -184,7 +186,7 @@ bool wide(const RowsOf<Void>& x) {
 
 bool by_wgmma(const DecayedAttention& p, const Sizes& z) {
   return p.precision == Precision::bf16 && p.decay != Decay::vector && z.K > 64 && z.K <= kGroupKeys && z.V <= 96 &&
-         z.K % 8 == 0 && z.V % 8 == 0 && wide(p.q) && wide(p.k) && wide(p.v);
+         z.K % 8 == 0 && z.V % 8 == 0 && wide(p.q) && wide(p.k) && wide(p.v) && is_hopper();
 }
 bool by_wgmma(const ForwardArguments& a) {
   return by_wgmma(a.p, a.z) && wide(a.out);

@@ -100,6 +100,7 @@ __device__ __forceinline__ void write_keys(bf16* to, int64_t stride, const float
 template <int VP>
 __global__ void __launch_bounds__(kChunkThreads, 1)
     own_key_gradients(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+#ifdef SB_WGMMA
   using M = HeadMemory<VP>;
   using Values = ValueTile<VP>;
   using States = GroupStateTile<VP>;
@@ -280,6 +281,7 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
     keys_or_queries.template operator()<true>();
   else
     keys_or_queries.template operator()<false>();
+#endif
 }
 
 }  // namespace

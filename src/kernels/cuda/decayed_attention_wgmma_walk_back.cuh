@@ -26,6 +26,7 @@ cudaError_t head_gradients(const BackwardArguments& a, const BackwardMaps& maps,
 template <int VP>
 __global__ void __launch_bounds__(kStateThreads, 2)
     walk_back(const __grid_constant__ BackwardArguments a, const __grid_constant__ BackwardMaps maps) {
+#ifdef SB_WGMMA
   using M = StateMemory<VP>;
   using Values = ValueTile<VP>;
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -72,6 +73,7 @@ __global__ void __launch_bounds__(kStateThreads, 2)
     wgmma_wait<0>(gradient.x);
   }
   if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V);
+#endif
 }
 
 }  // namespace sb::cuda::attention

@@ -66,6 +66,15 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
+// Whether the current device has compute capability 9.0 (Hopper), whose code has wgmma and TMA (cmake/cuda.cmake).
+inline bool is_hopper() {
+  int device = 0, major = 0, minor = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  return major == 9 && minor == 0;
+}
+
 // Number of multiprocessors of the current device
 inline int multiprocessors() {
   int device = 0, count = 1;
@@ -74,14 +83,42 @@ inline int multiprocessors() {
   return count;
 }
 
+// Whether the current device has code for a kernel, and the shared memory and registers of one block
+inline bool fits(const void* kernel, int threads, size_t dynamic_shared) {
+  cudaFuncAttributes needs{};
+  int device = 0, most_shared = 0;
+  const bool known =
+      cudaGetDevice(&device) == cudaSuccess &&
+      cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
+      cudaFuncGetAttributes(&needs, kernel) == cudaSuccess;
+  if (!known) cudaGetLastError();  // clears the error
+  return known && needs.sharedSizeBytes + dynamic_shared <= static_cast<size_t>(most_shared) &&
+         threads <= needs.maxThreadsPerBlock;
+}
+
+// Destination of launch(): a stream, or none, to learn whether the kernels of a pass fit on the current device
+struct Target {
+  cudaStream_t stream = nullptr;
+  bool none = false;
+  Target(cudaStream_t to) : stream(to) {}  // a stream is a target
+  static Target nowhere() {
+    Target out(nullptr);
+    out.none = true;
+    return out;
+  }
+};
+
 // Launches a kernel with `shared` bytes of dynamic shared memory
 template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared, cudaStream_t stream,
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared, Target to,
                    const Arguments&... arguments) {
+  if (to.none) {
+    return fits(reinterpret_cast<const void*>(kernel), threads, shared) ? cudaSuccess : cudaErrorInvalidConfiguration;
+  }
   const cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   if (status != cudaSuccess) return status;
-  kernel<<<grid, threads, shared, stream>>>(arguments...);
+  kernel<<<grid, threads, shared, to.stream>>>(arguments...);
   return cudaGetLastError();
 }
 

@@ -11,7 +11,6 @@ constexpr float kLeastLog = -100, kLog2E = 1.44269504f;
 constexpr int kTile = 64;  // keys, or queries
 constexpr int kWarps = 4;  // 16 keys each
 constexpr int kThreads = 32 * kWarps;
-constexpr size_t kMaxShared = 227 << 10;  // bytes of a block
 
 __device__ inline double shift_by(double x, int by, bool up) {
   const double y = up ? __shfl_up_sync(~0u, x, by) : __shfl_down_sync(~0u, x, by);
@@ -237,13 +236,14 @@ __global__ void __launch_bounds__(kThreads) gates_kernel(ForgettingAttention p, 
 }
 
 template <int W>
-cudaError_t launch_gates(const ForgettingAttention& p, const ForgettingGradient& d, cudaStream_t stream) {
-  const size_t shared = shared_bytes<W>(p.time);
-  const cudaError_t raised =
-      cudaFuncSetAttribute(gates_kernel<W>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-  if (raised != cudaSuccess) return raised;
-  gates_kernel<W><<<static_cast<unsigned>(p.batch * p.heads), kThreads, shared, stream>>>(p, d);
-  return cudaGetLastError();
+cudaError_t launch_gates(const ForgettingAttention& p, const ForgettingGradient& d, Target to) {
+  return launch(gates_kernel<W>, static_cast<unsigned>(p.batch * p.heads), kThreads, shared_bytes<W>(p.time), to, p, d);
+}
+cudaError_t launch_gates(const ForgettingAttention& p, const ForgettingGradient& d, Target to) {
+  if (p.padded <= 64) return launch_gates<64>(p, d, to);
+  if (p.padded <= 128) return launch_gates<128>(p, d, to);
+  if (p.padded <= 192) return launch_gates<192>(p, d, to);
+  return launch_gates<256>(p, d, to);
 }
 
 bool is_valid(const ForgettingAttention& p) {
@@ -259,11 +259,9 @@ bool is_aligned(const ConstRows& rows) {
 
 bool forgetting_attention_fits(int64_t time, int64_t padded) {
   if (padded > 256 || time > 1 << 16) return false;
-  const size_t shared = padded <= 64    ? shared_bytes<64>(time)
-                        : padded <= 128 ? shared_bytes<128>(time)
-                        : padded <= 192 ? shared_bytes<192>(time)
-                                        : shared_bytes<256>(time);
-  return shared <= kMaxShared;
+  ForgettingAttention p{};
+  p.time = time, p.padded = padded;
+  return launch_gates(p, {}, Target::nowhere()) == cudaSuccess;
 }
 
 cudaError_t forgetting_attention_columns(const ForgettingAttention& p, const Rows& q, const Rows& k,
@@ -277,10 +275,7 @@ cudaError_t forgetting_attention_gates(const ForgettingAttention& p, const Forge
   if (!is_valid(p)) return cudaErrorInvalidValue;
   for (const ConstRows& rows : {d.q, d.k, d.v, d.out, d.d_out})
     if (!is_aligned(rows)) return cudaErrorInvalidValue;
-  if (p.padded <= 64) return launch_gates<64>(p, d, stream);
-  if (p.padded <= 128) return launch_gates<128>(p, d, stream);
-  if (p.padded <= 192) return launch_gates<192>(p, d, stream);
-  return launch_gates<256>(p, d, stream);
+  return launch_gates(p, d, stream);
 }
 
 }  // namespace sb::cuda

@@ -23,7 +23,7 @@ struct ForgettingAttention {
   int64_t g_batch, g_time, g_head;  // strides
 };
 
-// Whether the gradient's kernel has room for these sizes.
+// Whether the gradient's kernel with these sizes fits on the current device.
 bool forgetting_attention_fits(int64_t time, int64_t padded);
 
 // Writes columns width..padded-1 of q' and k'.

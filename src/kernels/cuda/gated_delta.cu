@@ -14,16 +14,28 @@ int ceil_div(int x, int y) {
   return (x + y - 1) / y;
 }
 
-int padded_keys(const DeltaShape& shape) {
-  for (const int width : {64, 80, 96, 128, 256}) {
-    if (shape.K <= width && (bf16_operands(shape) || width % 32 == 0)) return width;
-  }
-  return 0;
-}
-
 bool supported(const DeltaShape& s) {
   return s.batch >= 0 && s.time >= 0 && s.heads > 0 && s.factors >= 1 && s.factors <= 4 && s.K >= 1 && s.K <= 256 &&
          s.V >= 1 && s.V <= 512;
+}
+
+bool fits(cudaError_t (*pass)(const Problem&, bool, Target), const Problem& p, bool bf16) {
+  return pass(p, bf16, Target::nowhere()) == cudaSuccess;
+}
+
+// Pads the keys to `width`, and chooses the largest slices of V and parts of the keys that fit on the current device.
+// Returns whether there are any.
+bool take_tiles(Problem& p, bool bf16, int width) {
+  const int warps = ceil_div(p.V, 16), most_slices = ceil_div(warps, 2);
+  p.key_tile = width;
+  p.parts = ceil_div(width, kKeyPart);
+  if (width % kSmallKeyPart == 0 && !fits(launch_gradients, p, bf16)) p.parts = width / kSmallKeyPart;
+  for (p.slices = ceil_div(warps, most_warps(bf16, width)); p.slices <= most_slices; ++p.slices) {
+    p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
+    p.values = 16 * p.warps * p.slices;
+    if (fits(launch_forward, p, bf16) && fits(launch_backward, p, bf16)) break;
+  }
+  return p.slices <= most_slices && fits(launch_prepare, p, bf16) && fits(launch_gradients, p, bf16);
 }
 
 Problem sizes(const DeltaShape& shape) {
@@ -35,19 +47,19 @@ Problem sizes(const DeltaShape& shape) {
   p.pairs = shape.batch * shape.heads;
   p.tokens = kRows / p.n;
   p.chunks = ceil_div(p.time, p.tokens);
-  p.key_tile = padded_keys(shape);
-  const int warps = ceil_div(p.V, 16);
-  p.slices = ceil_div(warps, most_warps(bf16_operands(shape), p.key_tile));
-  p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
-  p.values = 16 * p.warps * p.slices;
-  p.parts = ceil_div(p.key_tile, kKeyPart);
+  p.stages = 1;
+  for (const int width : {64, 80, 96, 128, 256}) {
+    if (p.K <= width && (bf16_operands(shape) || width % 32 == 0) && take_tiles(p, bf16_operands(shape), width)) break;
+  }
   return p;
 }
 
 // Measured: in forward, one block with two stages of tiles is faster than two blocks with one; in backward it is not.
-int stages(const DeltaShape& shape, const Problem& p, bool forward) {
+int stages(const DeltaShape& shape, Problem p, bool forward) {
   if (!bf16_operands(shape) || p.key_tile > 128) return 1;
-  return forward || backward_blocks(true, p.key_tile) == 1 ? 2 : 1;
+  if (!forward && backward_blocks(true, p.key_tile) == 2) return 1;
+  p.stages = 2;
+  return fits(forward ? launch_forward : launch_backward, p, true) ? 2 : 1;
 }
 
 // Allocates pieces of a workspace; without memory it only counts bytes.
@@ -119,6 +131,11 @@ cudaError_t copy_state(const Problem& p, float* to, const float* from, cudaStrea
 }
 
 }  // namespace
+
+bool gated_delta_fits(const DeltaShape& shape) {
+  Problem p = sizes(shape);
+  return take_tiles(p, bf16_operands(shape), p.key_tile);
+}
 
 size_t gated_delta_kept_bytes(const DeltaShape& shape) {
   Problem p = sizes(shape);

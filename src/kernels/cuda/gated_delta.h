@@ -46,6 +46,9 @@ struct DeltaGradients {
   float* d_state = nullptr;              // out: gradient of the initial state; may be null
 };
 
+// Whether the kernels of all passes fit on the current device.
+bool gated_delta_fits(const DeltaShape& shape);
+
 // Bytes of the two workspaces, each aligned to 256 bytes. `kept` holds what forward can save for backward: a state and
 // the corrected values of every chunk.
 size_t gated_delta_kept_bytes(const DeltaShape& shape);

@@ -189,18 +189,18 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
 
 struct Launch {
   const Problem& p;
-  cudaStream_t stream;
+  Target to;
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
     const size_t bytes = sizeof(float) * p.warps * kRows + p.stages * Stage<E, KeyTile, Tokens>::bytes(p.warps);
-    return launch(backward<E, KeyTile, Tokens>, dim3(p.pairs, p.slices), 32 * p.warps, bytes, stream, p);
+    return launch(backward<E, KeyTile, Tokens>, dim3(p.pairs, p.slices), 32 * p.warps, bytes, to, p);
   }
 };
 
 }  // namespace
 
-cudaError_t launch_backward(const Problem& p, bool bf16_operands, cudaStream_t stream) {
-  return dispatch(p, bf16_operands, Launch{p, stream});
+cudaError_t launch_backward(const Problem& p, bool bf16_operands, Target to) {
+  return dispatch(p, bf16_operands, Launch{p, to});
 }
 
 }  // namespace sb::cuda

@@ -165,18 +165,18 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forw
 
 struct Launch {
   const Problem& p;
-  cudaStream_t stream;
+  Target to;
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
     return launch(forward<E, KeyTile, Tokens>, dim3(p.pairs, p.slices), 32 * p.warps,
-                  p.stages * Stage<E, KeyTile, Tokens>::bytes(p.warps), stream, p);
+                  p.stages * Stage<E, KeyTile, Tokens>::bytes(p.warps), to, p);
   }
 };
 
 }  // namespace
 
-cudaError_t launch_forward(const Problem& p, bool bf16_operands, cudaStream_t stream) {
-  return dispatch(p, bf16_operands, Launch{p, stream});
+cudaError_t launch_forward(const Problem& p, bool bf16_operands, Target to) {
+  return dispatch(p, bf16_operands, Launch{p, to});
 }
 
 }  // namespace sb::cuda

@@ -379,19 +379,23 @@ __global__ void __launch_bounds__(128 * column_groups(Keys), sizeof(E) == 2 && K
 
 struct Launch {
   const Problem& p;
-  cudaStream_t stream;
+  Target to;
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
     constexpr int keys = KeyTile < kKeyPart ? KeyTile : kKeyPart;
-    return launch(gradients<E, keys, Tokens>, dim3(p.pairs * p.chunks, p.parts), 128 * column_groups(keys),
-                  Shared<E, keys, Tokens>::bytes, stream, p);
+    return KeyTile / p.parts == kSmallKeyPart ? run<E, kSmallKeyPart, Tokens>() : run<E, keys, Tokens>();
+  }
+  template <class E, int Keys, int Tokens>
+  cudaError_t run() const {
+    return launch(gradients<E, Keys, Tokens>, dim3(p.pairs * p.chunks, p.parts), 128 * column_groups(Keys),
+                  Shared<E, Keys, Tokens>::bytes, to, p);
   }
 };
 
 }  // namespace
 
-cudaError_t launch_gradients(const Problem& p, bool bf16_operands, cudaStream_t stream) {
-  return dispatch(p, bf16_operands, Launch{p, stream});
+cudaError_t launch_gradients(const Problem& p, bool bf16_operands, Target to) {
+  return dispatch(p, bf16_operands, Launch{p, to});
 }
 
 }  // namespace sb::cuda

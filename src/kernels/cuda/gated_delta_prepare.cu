@@ -122,18 +122,18 @@ __global__ void __launch_bounds__(kThreads) prepare(const Problem p) {
 
 struct Launch {
   const Problem& p;
-  cudaStream_t stream;
+  Target to;
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
     return launch(prepare<E, KeyTile, Tokens>, dim3(p.pairs * p.chunks), kThreads,
-                  PrepareShared<E, KeyTile, Tokens>::bytes, stream, p);
+                  PrepareShared<E, KeyTile, Tokens>::bytes, to, p);
   }
 };
 
 }  // namespace
 
-cudaError_t launch_prepare(const Problem& p, bool bf16_operands, cudaStream_t stream) {
-  return dispatch(p, bf16_operands, Launch{p, stream});
+cudaError_t launch_prepare(const Problem& p, bool bf16_operands, Target to) {
+  return dispatch(p, bf16_operands, Launch{p, to});
 }
 
 }  // namespace sb::cuda

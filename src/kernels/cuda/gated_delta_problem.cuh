@@ -25,6 +25,7 @@
 namespace sb::cuda {
 
 constexpr int kKeyPart = 128;         // maximum key columns per block of `gradients`
+constexpr int kSmallKeyPart = 64;     // the same for devices with less shared memory
 constexpr float kLeastBeta = 1e-15f;  // minimum magnitude of beta, since dbeta divides by beta^2
 
 // Rows of `gates` for every chunk, kRows floats each: gamma / ln 2 (high and low part), beta, beta^-2, c, u
@@ -42,7 +43,7 @@ struct Problem {
   int key_tile;       // padded K
   int warps, slices;  // warps per block, each with 16 columns of V; blocks per pair
   int values;         // padded V: 16 * warps * slices
-  int parts;          // parts of the keys in `gradients`
+  int parts;          // parts of the keys in `gradients`, of kKeyPart or kSmallKeyPart columns if several
   int stages;         // buffers for tiles in shared memory, in forward or backward
   View q, k, v, beta, g, out, d_out, dq, dk, dv, dbeta, dg;
   const float *state, *d_final_state;
@@ -58,10 +59,10 @@ struct Problem {
   float* dg_parts;      // complete shape [parts][pairs][chunks][64]; used if parts > 1
 };
 
-cudaError_t launch_prepare(const Problem& p, bool bf16_operands, cudaStream_t stream);
-cudaError_t launch_forward(const Problem& p, bool bf16_operands, cudaStream_t stream);
-cudaError_t launch_backward(const Problem& p, bool bf16_operands, cudaStream_t stream);
-cudaError_t launch_gradients(const Problem& p, bool bf16_operands, cudaStream_t stream);
+cudaError_t launch_prepare(const Problem& p, bool bf16_operands, Target to);
+cudaError_t launch_forward(const Problem& p, bool bf16_operands, Target to);
+cudaError_t launch_backward(const Problem& p, bool bf16_operands, Target to);
+cudaError_t launch_gradients(const Problem& p, bool bf16_operands, Target to);
 
 // Maximum warps per block in forward and backward, each with 16 columns of V; more columns are divided into slices
 constexpr int most_warps(bool bf16_operands, int key_tile) {

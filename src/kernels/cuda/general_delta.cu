@@ -16,6 +16,11 @@ size_t element(const GeneralDelta& p) {
   return p.precision == Precision::bf16 ? 2 : 4;
 }
 
+bool fits(cudaError_t (*pass)(const GeneralProblem&, Target), const GeneralProblem& p) {
+  return pass(p, Target::nowhere()) == cudaSuccess;
+}
+
+// With slices of V as large as fit on the current device
 GeneralProblem sizes(const GeneralDelta& in) {
   const bool low = in.precision == Precision::bf16;
   const auto ceil_div = [](int x, int y) { return (x + y - 1) / y; };
@@ -30,10 +35,11 @@ GeneralProblem sizes(const GeneralDelta& in) {
   for (const int width : {256, 128, 96, 80, 64})
     if (p.K <= width && (low || width != 80)) p.key_tile = width;
   const int warps = ceil_div(p.V, 16);
-  p.slices = ceil_div(warps, most_walk_warps(low, p.key_tile));
-  p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
-  p.values = 16 * p.warps * p.slices;
-  return p;
+  for (p.slices = ceil_div(warps, most_walk_warps(low, p.key_tile));; ++p.slices) {
+    p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
+    p.values = 16 * p.warps * p.slices;
+    if (p.warps == 2 || (fits(launch_general_forward, p) && fits(launch_general_backward, p))) return p;
+  }
 }
 
 // Allocates pieces of a workspace; without memory it only counts bytes.
@@ -71,6 +77,14 @@ size_t take_workspace(GeneralProblem& p, void* memory) {
 }
 
 }  // namespace
+
+bool general_delta_fits(const GeneralDelta& in) {
+  const GeneralProblem p = sizes(in);
+  for (const auto pass : {launch_general_pairs, launch_general_forward, launch_general_backward, launch_general_outer,
+                          launch_general_channels})
+    if (!fits(pass, p)) return false;
+  return true;
+}
 
 size_t general_delta_kept_bytes(const GeneralDelta& in, bool backward) {
   GeneralProblem p = sizes(in);

@@ -27,6 +27,9 @@ struct GeneralDeltaGradients {
   float* d_initial_state;  // may be null
 };
 
+// Whether the kernels of all passes fit on the current device.
+bool general_delta_fits(const GeneralDelta& p);
+
 // Bytes of the memory between the passes: `kept` is written by forward and read by backward. Without a backward pass,
 // forward needs less of it.
 size_t general_delta_kept_bytes(const GeneralDelta& p, bool backward);

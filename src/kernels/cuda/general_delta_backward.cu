@@ -77,20 +77,20 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
 
 struct Launch {
   const GeneralProblem& p;
-  cudaStream_t stream;
+  Target to;
   template <class E, int KeyTile>
   cudaError_t operator()() const {
     using Tiles = WalkTiles<E, KeyTile>;
-    const int stages = Tiles::stages(p.warps);
+    const int stages = Tiles::stages(reinterpret_cast<const void*>(general_backward<E, KeyTile>), p.warps);
     return launch(general_backward<E, KeyTile>, dim3(p.pairs, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps),
-                  stream, p, view_of<E>(p.d.d_out), view_of<E>(p.d.dv), stages);
+                  to, p, view_of<E>(p.d.d_out), view_of<E>(p.d.dv), stages);
   }
 };
 
 }  // namespace
 
-cudaError_t launch_general_backward(const GeneralProblem& p, cudaStream_t stream) {
-  return dispatch_walk(p, Launch{p, stream});
+cudaError_t launch_general_backward(const GeneralProblem& p, Target to) {
+  return dispatch_walk(p, Launch{p, to});
 }
 
 }  // namespace sb::cuda

@@ -363,11 +363,11 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 
 struct Launch {
   const GeneralProblem& p;
-  cudaStream_t stream;
+  Target to;
   template <Product P>
   cudaError_t operator()() const {
     return launch(general_channels<P>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock, ChannelLayout<P>().bytes,
-                  stream, p);
+                  to, p);
   }
 };
 
@@ -376,8 +376,8 @@ struct Launch {
 
 namespace sb::cuda {
 
-cudaError_t launch_general_channels(const GeneralProblem& p, cudaStream_t stream) {
-  return attention::by_precision(p, attention::Launch{p, stream});
+cudaError_t launch_general_channels(const GeneralProblem& p, Target to) {
+  return attention::by_precision(p, attention::Launch{p, to});
 }
 
 }  // namespace sb::cuda

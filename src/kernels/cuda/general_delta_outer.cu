@@ -122,11 +122,11 @@ __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_c
 
 struct Launch {
   const GeneralProblem& p;
-  cudaStream_t stream;
+  Target to;
   template <Product P, int N>
   cudaError_t launch_tiles() const {
     const dim3 grid(static_cast<unsigned>(p.all_chunks()), static_cast<unsigned>(p.key_tile / N));
-    return launch(general_outer<P, N>, grid, kOuterThreads, OuterLayout<P, N>().bytes, stream, p);
+    return launch(general_outer<P, N>, grid, kOuterThreads, OuterLayout<P, N>().bytes, to, p);
   }
   template <Product P>
   cudaError_t operator()() const {
@@ -143,8 +143,8 @@ struct Launch {
 
 namespace sb::cuda {
 
-cudaError_t launch_general_outer(const GeneralProblem& p, cudaStream_t stream) {
-  return attention::by_precision(p, attention::Launch{p, stream});
+cudaError_t launch_general_outer(const GeneralProblem& p, Target to) {
+  return attention::by_precision(p, attention::Launch{p, to});
 }
 
 }  // namespace sb::cuda

@@ -249,11 +249,10 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 
 struct Launch {
   const GeneralProblem& p;
-  cudaStream_t stream;
+  Target to;
   template <Product P>
   cudaError_t operator()() const {
-    return launch(general_pairs<P>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock, PairLayout<P>().bytes, stream,
-                  p);
+    return launch(general_pairs<P>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock, PairLayout<P>().bytes, to, p);
   }
 };
 
@@ -262,8 +261,8 @@ struct Launch {
 
 namespace sb::cuda {
 
-cudaError_t launch_general_pairs(const GeneralProblem& p, cudaStream_t stream) {
-  return attention::by_precision(p, attention::Launch{p, stream});
+cudaError_t launch_general_pairs(const GeneralProblem& p, Target to) {
+  return attention::by_precision(p, attention::Launch{p, to});
 }
 
 }  // namespace sb::cuda

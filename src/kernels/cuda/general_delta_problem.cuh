@@ -66,10 +66,10 @@ constexpr int most_walk_warps(bool bf16_operands, int key_tile) {
   return (bf16_operands ? 12 : 8) - (key_tile <= 128 ? 0 : 4);
 }
 
-cudaError_t launch_general_pairs(const GeneralProblem& p, cudaStream_t stream);
-cudaError_t launch_general_forward(const GeneralProblem& p, cudaStream_t stream);
-cudaError_t launch_general_backward(const GeneralProblem& p, cudaStream_t stream);
-cudaError_t launch_general_outer(const GeneralProblem& p, cudaStream_t stream);
-cudaError_t launch_general_channels(const GeneralProblem& p, cudaStream_t stream);
+cudaError_t launch_general_pairs(const GeneralProblem& p, Target to);
+cudaError_t launch_general_forward(const GeneralProblem& p, Target to);
+cudaError_t launch_general_backward(const GeneralProblem& p, Target to);
+cudaError_t launch_general_outer(const GeneralProblem& p, Target to);
+cudaError_t launch_general_channels(const GeneralProblem& p, Target to);
 
 }  // namespace sb::cuda

@@ -12,8 +12,6 @@ struct WalkOrder {
   int keys[4], matrices[4];
 };
 
-inline constexpr size_t kMaxSharedBytes = 227 * 1024;
-
 template <class E, int KeyTile>
 struct WalkTiles {
   static constexpr bool at_once = sizeof(E) == 2 && KeyTile <= 128;
@@ -27,7 +25,9 @@ struct WalkTiles {
            sizeof(E) * kRows * (key_slots * key_ld + matrix_slots * kPairLd + 16 * warps + kPad);
   }
   // Up to six warps leave room for a second block, which works while this one loads.
-  static int stages(int warps) { return at_once && warps > 6 && 2 * bytes(warps) <= kMaxSharedBytes ? 2 : 1; }
+  static int stages(const void* kernel, int warps) {
+    return at_once && warps > 6 && fits(kernel, 32 * warps, 2 * bytes(warps)) ? 2 : 1;
+  }
   __device__ WalkTiles(char* memory, int warps) {
     factors = reinterpret_cast<float*>(memory);
     keys = reinterpret_cast<E*>(factors + KeyTile);

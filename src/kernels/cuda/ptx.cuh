@@ -50,9 +50,21 @@ __device__ inline void load_matrices_transposed(uint32_t (&r)[2], const void* ro
                : "memory");
 }
 __device__ inline void store_matrices_transposed(const uint32_t (&r)[4], void* row) {
+#if __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
+#else
+  // Lane l has column l / 4 of each matrix, rows 2 (l % 4) and the next.
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    const uint32_t start = __shfl_sync(~0u, shared_address(row), e / 2 * 8 + lane % 4 * 2 + e % 2);
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(start + lane / 4 * 2),
+                 "h"(static_cast<uint16_t>(r[e / 2] >> e % 2 * 16))
+                 : "memory");
+  }
+#endif
 }
 
 __device__ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {

@@ -37,14 +37,22 @@ struct SelectiveScanGradients {
   float* d_initial_state;  // may be null
 };
 
-// Bytes of the states that the forward pass can keep for the backward pass, and bytes of the backward pass's workspace.
-// The workspace is larger if the backward pass must recompute the states (has_kept = false).
+// Whether the kernels of both passes fit on the current device.
+bool selective_scan_fits(const SelectiveScan& p);
+
+// Few long sequences, which would leave most of the GPU idle, are divided into segments that are scanned in parallel
+// (selective_scan_segments.cu). That depends on sizes and device only.
+
+// Bytes of the states that the forward pass can keep for the backward pass, of the forward pass's scratch memory (0 if
+// sequences are not divided), and of the backward pass's workspace, which is larger if that pass must recompute the
+// states (has_kept = false).
 size_t selective_scan_kept_bytes(const SelectiveScan& p);
+size_t selective_scan_scratch_bytes(const SelectiveScan& p);
 size_t selective_scan_workspace_bytes(const SelectiveScan& p, bool has_kept);
 
 // kept and final_state may be null. Returns cudaErrorInvalidValue if sizes are out of range.
 cudaError_t selective_scan_forward(const SelectiveScan& p, const ScanRows<void>& out, float* final_state, void* kept,
-                                   cudaStream_t stream);
+                                   void* scratch, cudaStream_t stream);
 // If kept is null, the states are recomputed in the workspace. Deterministic.
 cudaError_t selective_scan_backward(const SelectiveScan& p, const void* kept, const SelectiveScanGradients& d,
                                     void* workspace, cudaStream_t stream);

@@ -227,10 +227,10 @@ __global__ void __launch_bounds__(kThreads, kFitsTwice<S> ? 2 : 1)
 
 }  // namespace
 
-cudaError_t backward(const BackwardArguments& a, cudaStream_t stream) {
-  return with_shape(a.p, [&](auto shape) {
+cudaError_t backward(const BackwardArguments& a, int padded, Target to) {
+  return with_shape(a.p, padded, [&](auto shape) {
     using S = decltype(shape);
-    return launch(scan_backward<S>, grid_of(a.z), kThreads, sizeof(Memory<S>), stream, a);
+    return launch(scan_backward<S>, grid_of(a.z), kThreads, sizeof(Memory<S>), to, a);
   });
 }
 

@@ -104,10 +104,10 @@ __global__ void __launch_bounds__(kThreads, 2) scan_forward(const __grid_constan
 
 }  // namespace
 
-cudaError_t forward(const ForwardArguments& a, cudaStream_t stream) {
-  return with_shape(a.p, [&](auto shape) {
+cudaError_t forward(const ForwardArguments& a, int padded, Target to) {
+  return with_shape(a.p, padded, [&](auto shape) {
     using S = decltype(shape);
-    return launch(scan_forward<S>, grid_of(a.z), kThreads, sizeof(Memory<S>), stream, a);
+    return launch(scan_forward<S>, grid_of(a.z), kThreads, sizeof(Memory<S>), to, a);
   });
 }
 

@@ -29,6 +29,14 @@ struct BackwardArguments {
   float *d_A_log, *d_skip;  // [B,D,N], [B,D]
 };
 
+// One sequence, whose segments take the place of the batch
+struct SegmentArguments {
+  SelectiveScan p;
+  Sizes z;
+  ScanRows<const void> d_out;  // backward only
+  float *states, *decays;      // [segments,D,N]
+};
+
 template <class E_, int NL_, int NT_, bool bounded_>
 struct Shape {
   using E = E_;
@@ -261,21 +269,22 @@ inline dim3 grid_of(const Sizes& z) {
   return {static_cast<unsigned>(z.groups), static_cast<unsigned>(z.batch)};
 }
 
-// Calls body(Shape) with the numbers of lanes and of states per thread that fit N
+// Calls body(Shape) with the numbers of lanes and of states per thread of a padded number of states
+inline constexpr int kPaddedStates[] = {16, 32, 64, 128, 256};
 template <class E, bool bounded, class Body>
-auto with_states(int64_t N, const Body& body) {
-  if (N <= 16) return body(Shape<E, 4, 4, bounded>{});
-  if (N <= 32) return body(Shape<E, 8, 4, bounded>{});
-  if (N <= 64) return body(Shape<E, 16, 4, bounded>{});
-  if (N <= 128) return body(Shape<E, 32, 4, bounded>{});
+auto with_states(int padded, const Body& body) {
+  if (padded == 16) return body(Shape<E, 4, 4, bounded>{});
+  if (padded == 32) return body(Shape<E, 8, 4, bounded>{});
+  if (padded == 64) return body(Shape<E, 16, 4, bounded>{});
+  if (padded == 128) return body(Shape<E, 32, 4, bounded>{});
   return body(Shape<E, 32, 8, bounded>{});
 }
 template <class Body>
-auto with_shape(const SelectiveScan& p, const Body& body) {
+auto with_shape(const SelectiveScan& p, int padded, const Body& body) {
   if (p.bf16)
-    return p.a_min > 0 ? with_states<__nv_bfloat16, true>(p.states, body)
-                       : with_states<__nv_bfloat16, false>(p.states, body);
-  return p.a_min > 0 ? with_states<float, true>(p.states, body) : with_states<float, false>(p.states, body);
+    return p.a_min > 0 ? with_states<__nv_bfloat16, true>(padded, body)
+                       : with_states<__nv_bfloat16, false>(padded, body);
+  return p.a_min > 0 ? with_states<float, true>(padded, body) : with_states<float, false>(padded, body);
 }
 template <class S>
 Sizes sizes_of(const SelectiveScan& p, S) {
@@ -287,7 +296,10 @@ Sizes sizes_of(const SelectiveScan& p, S) {
           static_cast<int>((p.channels + S::channels - 1) / S::channels)};
 }
 
-cudaError_t backward(const BackwardArguments& a, cudaStream_t stream);
-cudaError_t forward(const ForwardArguments& a, cudaStream_t stream);
+cudaError_t backward(const BackwardArguments& a, int padded, Target to);
+cudaError_t forward(const ForwardArguments& a, int padded, Target to);
+// Computes a.states: the initial state of each segment from that of the sequence (`first`, null: zeros), or, backward,
+// the gradient of its final state from that of the sequence's.
+cudaError_t join(const SegmentArguments& a, const float* first, bool backward, int padded, Target to);
 
 }  // namespace sb::cuda::scan

@@ -5,6 +5,12 @@
 
 namespace sb::cuda {
 
+// Defined in code for sm_90a, the only architecture with wgmma, and on the host. In code for other architectures, the
+// kernels that use it are empty, and by_wgmma() keeps the host from launching them.
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define SB_WGMMA 1
+#endif
+
 inline constexpr int kGroupThreads = 128;
 
 // Call before the first product, and after changing registers that a product uses

@@ -17,6 +17,11 @@ struct Strides {
   }
 };
 
+Decay decay_of(const Tensor& g) {
+  if (!g.defined()) return Decay::unit;
+  return g.dim() == 1 ? Decay::fixed : g.dim() == 3 ? Decay::scalar : Decay::vector;
+}
+
 DecayedAttention problem(const op::DecayedAttention& op, const Tensors& c) {
   const Tensor &q = c[0], &v = c[2], &g = c[3];
   const Strides strides(g);
@@ -27,10 +32,7 @@ DecayedAttention problem(const op::DecayedAttention& op, const Tensors& c) {
           q.size(3),
           v.size(3),
           precision_of(v),
-          !g.defined()   ? Decay::unit
-          : g.dim() == 1 ? Decay::fixed
-          : g.dim() == 3 ? Decay::scalar
-                         : Decay::vector,
+          decay_of(g),
           static_cast<float>(op.scale),
           head_rows<const void>(q),
           head_rows<const void>(c[1]),
@@ -65,10 +67,14 @@ Tensor gradient_at_16_bytes(const Back& back, size_t input, const Tensor& like) 
 
 }  // namespace
 
-bool supports_decayed_attention(const op::DecayedAttention&, const Tensors& in) {
+bool supports_decayed_attention(const op::DecayedAttention& op, const Tensors& in) {
   for (const Tensor& x : in)
     if (!readable_or_absent(x)) return false;
-  return same_type(in[0], in[2]) && same_type(in[1], in[2]) && in[0].size(3) <= 256 && in[2].size(3) <= 256;
+  if (!same_type(in[0], in[2]) || !same_type(in[1], in[2]) || in[0].size(3) > 256 || in[2].size(3) > 256) return false;
+  DecayedAttention p = problem(op, {in[0], in[1], in[2], Tensor(), Tensor()});
+  p.decay = decay_of(in[3]);
+  const c10::DeviceGuard on(in[2].device());
+  return decayed_attention_fits(p);
 }
 
 // q, k, v, g?, state? -> out, state (float32)
@@ -127,6 +133,7 @@ bool supports_writes(double scale, const Tensors& in, std::initializer_list<Tens
     if (!is_low(operand) || operand.stride(-1) != 1) return false;
   for (const Tensor& number : factors)
     if (number.defined() && number.scalar_type() != at::kFloat) return false;
+  const c10::DeviceGuard on(x.device());
   return g.dim() == 3 && q.size(3) <= 256 && x.size(3) <= 256 &&
          decayed_attention_writes(problem(op::DecayedAttention{scale}, {q, k, x, g, Tensor()}));
 }

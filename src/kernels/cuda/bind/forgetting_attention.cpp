@@ -41,9 +41,11 @@ Tensor with_aligned_rows(const Tensor& x) {
 }  // namespace
 
 bool supports_forgetting_attention(const op::ForgettingAttention& op, const Tensors& in) {
-  return op.offset == 0 && readable(in[0]) && is_low(in[0]) && same_type(in[0], in[1]) && same_type(in[0], in[2]) &&
-         in[3].scalar_type() == at::kFloat && forgetting_width(in[0].size(3)) <= kMaxFlashWidth &&
-         forgetting_attention_fits(in[0].size(1), forgetting_width(in[0].size(3)));
+  if (op.offset != 0 || !readable(in[0]) || !is_low(in[0]) || !same_type(in[0], in[1]) || !same_type(in[0], in[2]) ||
+      in[3].scalar_type() != at::kFloat || forgetting_width(in[0].size(3)) > kMaxFlashWidth)
+    return false;
+  const c10::DeviceGuard on(in[0].device());
+  return forgetting_attention_fits(in[0].size(1), forgetting_width(in[0].size(3)));
 }
 
 Tensors forgetting_attention(const op::ForgettingAttention&, const Tensors& in, Tensors* saved) {

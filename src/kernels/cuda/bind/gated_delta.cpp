@@ -34,11 +34,12 @@ Tensor as_float(const Tensor& x) {
 
 }  // namespace
 
-bool supports_gated_delta(const op::GatedDelta&, const Tensors& in) {
+bool supports_gated_delta(const op::GatedDelta& op, const Tensors& in) {
   for (const Tensor& x : in)
     if (!readable_or_absent(x)) return false;
+  const c10::DeviceGuard on(in[2].device());
   return same_type(in[0], in[2]) && same_type(in[1], in[2]) && in[1].size(2) <= 4 && in[0].size(3) <= 256 &&
-         in[2].size(4) <= 512;
+         in[2].size(4) <= 512 && gated_delta_fits(shape_of(op, in[0], in[1], in[2]));
 }
 
 // -> out, state (float32)

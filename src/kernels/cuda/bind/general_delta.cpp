@@ -33,12 +33,14 @@ GeneralDelta general_problem(const op::GeneralDelta& op, const Tensors& c) {
 
 }  // namespace
 
-bool supports_general_delta(const op::GeneralDelta&, const Tensors& in) {
+bool supports_general_delta(const op::GeneralDelta& op, const Tensors& in) {
   for (const Tensor& x : in)
     if (!readable_or_absent(x)) return false;
   for (const size_t i : {0, 1, 3, 4})
     if (!same_type(in[i], in[2])) return false;
-  return in[0].size(3) <= 256 && in[2].size(3) <= 256;
+  if (in[0].size(3) > 256 || in[2].size(3) > 256) return false;
+  const c10::DeviceGuard on(in[2].device());
+  return general_delta_fits(general_problem(op, {in[0], in[1], in[2], in[3], in[4], Tensor(), Tensor()}));
 }
 
 // -> out, state (float32)

@@ -36,10 +36,14 @@ Tensor packed_floats(const Tensor& x) {
 
 }  // namespace
 
-bool supports_selective_scan(const op::SelectiveScan&, const Tensors& in) {
+bool supports_selective_scan(const op::SelectiveScan& op, const Tensors& in) {
   for (size_t i = 0; i < 8; ++i)
     if (!readable_or_absent(in[i])) return false;
-  return same_type(in[0], in[3]) && same_type(in[0], in[4]) && in[2].size(1) <= 256;
+  if (!same_type(in[0], in[3]) || !same_type(in[0], in[4]) || in[2].size(1) > 256) return false;
+  SelectiveScan p{};
+  p.states = in[2].size(1), p.bf16 = is_low(in[0]), p.a_min = static_cast<float>(op.a_min);
+  const c10::DeviceGuard on(in[0].device());
+  return selective_scan_fits(p);
 }
 
 // x, delta, A_log, B, C, skip, state?, write? -> out, state (float32)
@@ -51,8 +55,9 @@ Tensors selective_scan(const op::SelectiveScan& op, const Tensors& in, Tensors* 
   const SelectiveScan p = problem(op, c, c[6]);
   const Tensor kept = saved ? scratch(selective_scan_kept_bytes(p), x) : Tensor();
   const OnDevice on(x);
+  const Tensor memory = scratch(selective_scan_scratch_bytes(p), x);
   on.check("selective_scan",
-           selective_scan_forward(p, scan_rows<void>(out), float_data(last), data(kept), on.stream()));
+           selective_scan_forward(p, scan_rows<void>(out), float_data(last), data(kept), data(memory), on.stream()));
   if (saved) {
     *saved = c;
     saved->push_back(kept);
