@@ -191,6 +191,7 @@ class NextOracle final : public Oracle {
   bool exact() const override { return filter_->exact(); }
   void reset() override { filter_->reset(); }
   void frame(int16_t symbol) override { filter_->frame(symbol); }
+  std::optional<double> log_likelihood() const override { return filter_->log_likelihood(); }
   using Oracle::posterior;
   void posterior(std::vector<StateProbability>& out, int gap_frames) const override {
     std::vector<double> next(static_cast<size_t>(classes()));
@@ -265,10 +266,7 @@ std::shared_ptr<const Task> make_counters(const TaskSetup& setup, const Poll&) {
                               .passes = key("passes"),
                               .count = key("count"),
                               .length = setup.length};
-  for (const char* name : {"share", "children"})
-    if (key(name) > config.types)
-      throw bad_input(formatted("task.{}", name),
-                      formatted("expected at most types ({}), got {}", config.types, key(name)));
+  for (const char* name : {"share", "children"}) setup.expect_at_most("types", name);
   const int test_length = key("test_length") > 0 ? key("test_length") : setup.length;
   return std::make_shared<const Counters>(config, config, test_length, paper_task(key("as_task")));
 }
