@@ -58,9 +58,9 @@ std::vector<std::vector<int32_t>> Pcfg::forbidden_classes() const {
   for (const std::vector<Rule>& rules : rules_) {
     std::vector<char> allowed(static_cast<size_t>(classes()));
     for (const Rule& rule : rules)
-      if (rule.probability > 0) allowed[static_cast<size_t>(symbols_[static_cast<size_t>(rule.preterminal)])] = 1;
+      if (rule.probability > 0) allowed[static_cast<size_t>(symbol(rule.preterminal))] = 1;
     std::vector<int32_t>& forbidden = out.emplace_back();
-    for (int32_t c = 0; c < classes(); ++c)
+    for (int32_t c = 1; c < classes(); ++c)
       if (allowed[static_cast<size_t>(c)] == 0) forbidden.push_back(c);
   }
   return out;

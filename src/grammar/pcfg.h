@@ -14,8 +14,8 @@ namespace sb {
 
 struct PcfgConfig {
   uint64_t seed = 1;
-  int nonterminals = 6;
-  int preterminals = 12;
+  int nonterminals = 8;
+  int preterminals = 24;
   int share = 3;           // pre-terminals per symbol
   int rules = 2;           // of a nonterminal for each number of children
   double branching = 0.9;  // expected number of children
@@ -49,8 +49,9 @@ class Pcfg {
   const PcfgConfig& config() const { return config_; }
   int classes() const { return config_.symbols() + 1; }
   std::span<const int32_t> symbols() const { return symbols_; }  // [1 + preterminals]: class of each
+  int32_t symbol(int32_t preterminal) const { return symbols_[static_cast<size_t>(preterminal)]; }
   std::span<const Rule> rules(int32_t nonterminal) const { return rules_[static_cast<size_t>(nonterminal)]; }
-  // For each nonterminal, the classes that it cannot begin with, ascending.
+  // For each nonterminal, the classes that it cannot begin with, ascending, without '#'.
   std::vector<std::vector<int32_t>> forbidden_classes() const;
   std::string canonical_text() const;
 

@@ -45,7 +45,7 @@ size_t samples_a_round(const Task& task, Split split, int threads) {
 
 void expect_asked(const Ceiling& ceiling) {
   if (ceiling.asked == 0)
-    throw bad_input("ceiling", formatted("no ceiling: no element has an answer in {} samples", ceiling.samples));
+    throw bad_input("ceiling", formatted("no ceiling: no element has an answer (samples: {})", ceiling.samples));
 }
 
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {

@@ -10,15 +10,15 @@
 namespace sb {
 
 // Follows one sample frame by frame. The number of possible stacks grows exponentially, so they share their lower
-// parts: a stack is its top nonterminal and a node for what is below. A node is created by a rule A -> T B C at one
-// frame, for all A at once. It holds C, and the distribution of the nodes below A, given (B, C, element). The
-// distribution stays valid until C comes to the top, because nothing above depends on what is below. With n frames there
-// are O(n) nodes with O(n) entries each, so a frame costs O(n^2).
-// A hypothesis also has its element index and gap frames, as that of ExactFilter (tasks/filter.h).
+// parts: a stack is its top nonterminal and a node for what is below. A node is created by rules A -> T B C at one
+// frame, for all A at once. It holds C, and the distribution of the nodes below A, given B and C. The distribution
+// stays valid until C comes to the top, because what happens above does not depend on what is below. A sentence of n
+// frames has O(n) nodes with O(n) entries each, so a frame costs O(n^2). After a '#' all stacks are equal. Beliefs are
+// about the pre-terminal of the last frame with a symbol, given that the symbol is not wrong: a wrong one has no
+// answer. Nothing is believed if it can only be wrong.
 class StackFilter final : public Oracle {
  public:
-  // `elements`: elements of a sample.
-  StackFilter(std::shared_ptr<const Pcfg> grammar, const TaskConfig& task, Split split, int elements);
+  StackFilter(std::shared_ptr<const Pcfg> grammar, const TaskConfig& task, Split split);
   ~StackFilter() override;
 
   int states() const override;  // pre-terminals, with that of '#'
@@ -30,8 +30,7 @@ class StackFilter final : public Oracle {
   void posterior(std::vector<StateProbability>& out, int gap_frames = causal) const override;
   std::optional<double> log_likelihood() const override;
 
-  size_t live() const;   // hypotheses
-  size_t nodes() const;  // in memory
+  size_t live() const;  // hypotheses
 
  private:
   struct Impl;

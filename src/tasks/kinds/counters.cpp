@@ -221,7 +221,8 @@ class Counters final : public Task {
     return shape;
   }
   std::string canonical_text() const override {
-    return "train:\n" + train_.canonical_text() + "test:\n" + test_.canonical_text();
+    return formatted("train:\n{}test:\n{}test_length = {}\n", train_.canonical_text(), test_.canonical_text(),
+                     test_length_);
   }
   int max_frames(Split split) const override { return of(split).max_frames(split); }
   double mean_frames(Split split) const override { return of(split).mean_frames(split); }

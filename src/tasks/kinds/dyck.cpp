@@ -54,7 +54,8 @@ class Dyck final : public Task {
     return shape;
   }
   std::string canonical_text() const override {
-    return "dyck\ntrain:\n" + train_.task.canonical_text() + "test:\n" + test_.task.canonical_text();
+    return formatted("dyck\ntrain:\n{}test:\n{}test_length = {}\n", train_.task.canonical_text(),
+                     test_.task.canonical_text(), test_length_);
   }
   int max_frames(Split split) const override { return of(split).task.max_frames(split); }
   double mean_frames(Split split) const override { return of(split).task.mean_frames(split); }
