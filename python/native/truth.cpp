@@ -34,8 +34,10 @@ py::dict ceiling_figures(const AnyCeiling& c, double counted, double counted_std
 
 py::dict state_ceiling(const PyTask& task, const CeilingRequest& request) {
   const Ceiling c = unlocked([&] { return exact_ceiling(task.task(), request); });
+  expect_asked(c);
   py::dict out = ceiling_figures(c, c.filter_accuracy, c.filter_stderr);
   out["mean_entropy"] = c.mean_entropy;
+  out["entropy_rate"] = c.entropy_rate;
   out["entropy_by_position"] = copied(c.entropy_by_position);
   return out;
 }

@@ -19,7 +19,8 @@ class Ceiling:
     """Score of the exact filter: the best any causal model can expect. Fields are those of ``ceiling --json``.
 
     ``counted`` and ``kl_counted`` are the filter's actual scores on these samples. The ``kl`` fields exist only for the
-    objective ``predict``, the entropies only for ``state``. With squared error, ``mse`` is a lower bound and there is no accuracy.
+    objective ``predict``, the entropies only for ``state``, and ``entropy_rate`` (nats per element, of the frames without
+    noise) only if the oracle computes likelihoods. With squared error, ``mse`` is a lower bound and there is no accuracy.
     """
 
     stderr: float
@@ -32,6 +33,7 @@ class Ceiling:
     exact: bool = True
     mse: float | None = None
     mean_entropy: float | None = None
+    entropy_rate: float | None = None
     entropy_by_position: NDArray[np.float64] | None = None
     kl: float | None = None
     kl_stderr: float | None = None

@@ -105,7 +105,9 @@ std::optional<CeilingFigure> measured_ceiling(const Task& task, Split split, int
     take(ceiling);
     out.kl = std::max(0.0, ceiling.kl);
   } else {
-    take(exact_ceiling(task, ask));
+    const Ceiling ceiling = exact_ceiling(task, ask);
+    if (ceiling.asked == 0) return std::nullopt;
+    take(ceiling);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/parallel.h"
 #include "tasks/running_mean.h"
 
@@ -25,6 +26,7 @@ struct SampleFigures {
   double upper_bound = 0;
   double realised = 0;
   double last_frame = 0;
+  std::optional<double> log_likelihood = {};
 };
 
 }  // namespace
@@ -41,6 +43,11 @@ size_t samples_a_round(const Task& task, Split split, int threads) {
   return static_cast<size_t>(std::clamp(fitting, workers, static_cast<double>(kRound)));
 }
 
+void expect_asked(const Ceiling& ceiling) {
+  if (ceiling.asked == 0)
+    throw bad_input("ceiling", formatted("no ceiling: no element has an answer (samples: {})", ceiling.samples));
+}
+
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
   const auto elements = static_cast<size_t>(task.shape().elements);
@@ -49,7 +56,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   out.exact = expect_oracle(task, request.split)->exact();
   out.by_position.assign(elements, 0.0);
   out.entropy_by_position.assign(elements, 0.0);
-  RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame;
+  RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame, entropy_rate;
   std::vector<double> asked(elements, 0.0);  // samples that ask for the element
   const size_t most = samples_a_round(task, request.split, request.threads);
   const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
@@ -68,6 +75,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
         const double share = 1.0 / count;
         figures[i].asked = count / static_cast<double>(elements);
         const std::vector<ElementBelief> beliefs = follow(*oracle, batch, 0);
+        figures[i].log_likelihood = oracle->log_likelihood();
         for (size_t e = 0; e < elements; ++e) {
           if (answers[e] < 0) {
             probability[i * elements + e] = kNotAsked;
@@ -90,6 +98,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
       filter_accuracy.add(figures[i].filter_accuracy, figures[i].asked);
       realised.add(figures[i].realised, figures[i].asked);
       last_frame.add(figures[i].last_frame, figures[i].asked);
+      if (figures[i].log_likelihood) entropy_rate.add(-*figures[i].log_likelihood / static_cast<double>(elements));
       for (size_t e = 0; e < elements; ++e) {
         if (probability[i * elements + e] == kNotAsked) continue;
         ++asked[e];
@@ -101,6 +110,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
     if (request.progress) request.progress(done);
   }
   const double cells = std::accumulate(asked.begin(), asked.end(), 0.0);
+  out.asked = static_cast<uint64_t>(cells);
   const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
   out.accuracy = share_of(accuracy);
   out.stderr_ = accuracy.error();
@@ -109,8 +119,12 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   out.filter_accuracy = share_of(filter_accuracy);
   out.filter_stderr = filter_accuracy.error();
   out.last_frame_accuracy = share_of(last_frame);
+  if (entropy_rate.count() > 0) {
+    out.entropy_rate = entropy_rate.mean();
+    out.entropy_rate_stderr = entropy_rate.error();
+  }
   for (size_t e = 0; e < elements; ++e) {
-    out.mean_entropy += out.entropy_by_position[e] / cells;
+    if (asked[e] > 0) out.mean_entropy += out.entropy_by_position[e] / cells;
     out.by_position[e] = asked[e] == 0 ? kNone : std::min(1.0, out.by_position[e] / asked[e]);
     out.entropy_by_position[e] = asked[e] == 0 ? kNone : out.entropy_by_position[e] / asked[e];
   }

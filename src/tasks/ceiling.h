@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tasks/task.h"
@@ -26,7 +27,12 @@ struct Ceiling {
   double realised = 0;             // `upper_bound`, counted
   double last_frame_accuracy = 0;  // counted; uses only the posterior at the element's last frame, no sum
   uint64_t samples = 0;
+  uint64_t asked = 0;  // elements with an answer; if 0, the other figures mean nothing
   double mean_entropy = 0;                  // nats per element, given frames and segment
+  // Entropy rate of the frames without noise, nats per element: the mean of -log P(frames) / elements. nullopt if the
+  // oracle does not compute likelihoods.
+  std::optional<double> entropy_rate = {};
+  double entropy_rate_stderr = 0;
   bool exact = true;                        // false: noise > 1 hides symbols, and the figures are only upper bounds
   std::vector<double> by_position;          // [elements], of `accuracy`; NaN for an element that is never asked for
   std::vector<double> entropy_by_position;  // [elements], likewise
@@ -45,6 +51,7 @@ size_t samples_a_round(const Task& task, Split split, int threads);
 // These functions throw bad_input if the task has no oracle.
 std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split);
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request);
+void expect_asked(const Ceiling& ceiling);  // throws bad_input if no element has an answer
 
 // Ceiling of the objective `predict`. The metric sums a model's outputs over the frames t = 1..n of element e. It
 // compares the argmax of the sum (the first on ties) with the class of element e + 1; the last element does not count.

@@ -195,7 +195,7 @@ void ExactFilter::next_classes(double* over_classes, int gap_frames) const {
 void ExactFilter::mean_law(double* over_classes, int gap_frames) const {
   impl_->next(over_classes, gap_frames, false);
 }
-double ExactFilter::log_likelihood() const {
+std::optional<double> ExactFilter::log_likelihood() const {
   return impl_->core.log_likelihood();
 }
 size_t ExactFilter::live() const {

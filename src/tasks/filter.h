@@ -32,9 +32,9 @@ class ExactFilter final : public Oracle {
   double probability(int32_t id, int gap_frames) const override;
   void next_classes(double* over_classes, int gap_frames = causal) const override;
   void mean_law(double* over_classes, int gap_frames = causal) const override;
+  std::optional<double> log_likelihood() const override;
 
-  double log_likelihood() const;  // of the frames so far, nats
-  size_t live() const;            // hypotheses
+  size_t live() const;  // hypotheses
 
  private:
   struct Impl;

@@ -32,7 +32,11 @@ class Words {
 
 }  // namespace
 
-GapProcess::GapProcess(const Language& language, const TaskConfig& config) : config_(config), seed_(language.seed()) {
+GapProcess::GapProcess(const Language& language, const TaskConfig& config)
+    : GapProcess(language.seed(), forbidden_classes(language), config) {}
+
+GapProcess::GapProcess(uint64_t seed, std::vector<std::vector<int32_t>> forbidden, const TaskConfig& config)
+    : config_(config), seed_(seed), forbidden_(std::move(forbidden)) {
   check(config_);
   const auto prepare = [](const GapConfig& gap) {
     Draws draws;
@@ -42,7 +46,6 @@ GapProcess::GapProcess(const Language& language, const TaskConfig& config) : con
   };
   train_ = prepare(config_.train);
   test_ = prepare(config_.test);
-  forbidden_ = forbidden_classes(language);
 }
 
 void GapProcess::draw_lengths(const GapConfig& gap, const Draws& draws, Split split, uint64_t index, int length,

@@ -27,6 +27,8 @@ struct Gaps {
 class GapProcess {
  public:
   GapProcess(const Language& language, const TaskConfig& config);
+  // `forbidden`: for each state, the classes of its wrong symbols, ascending.
+  GapProcess(uint64_t seed, std::vector<std::vector<int32_t>> forbidden, const TaskConfig& config);
   void draw(Split split, uint64_t index, const uint16_t* states, int length, Gaps& out) const;
   const std::vector<int32_t>& forbidden(int state) const { return forbidden_[state]; }  // classes, ascending
   const GapConfig& law(Split split) const { return split == Split::train ? config_.train : config_.test; }

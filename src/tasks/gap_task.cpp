@@ -73,6 +73,11 @@ int frames_of(const Gaps& gaps) {
 
 void assemble(const Language& language, const uint16_t* states, int length, const Gaps* gaps, int count, Batch& out,
               int pad_to) {
+  assemble(language.classes(), language.symbols(), language.ids(), states, length, gaps, count, out, pad_to);
+}
+
+void assemble(int classes, std::span<const int32_t> symbols, std::span<const int32_t> ids, const uint16_t* states,
+              int length, const Gaps* gaps, int count, Batch& out, int pad_to) {
   int longest = 0;
   for (int b = 0; b < count; ++b) longest = std::max(longest, frames_of(gaps[b]));
   if (pad_to > 0 && pad_to < longest) {
@@ -81,7 +86,7 @@ void assemble(const Language& language, const uint16_t* states, int length, cons
   }
   out.batch = count;
   out.elements = length;
-  out.channels = language.classes();
+  out.channels = classes;
   out.frames = std::max(longest, pad_to);
   const size_t cells = static_cast<size_t>(count) * out.frames;
   out.symbol.resize(cells);
@@ -93,8 +98,7 @@ void assemble(const Language& language, const uint16_t* states, int length, cons
   out.dense.clear();
   out.value.clear();
   for (int b = 0; b < count; ++b) {
-    lay_row(language.symbols().data(), language.ids().data(), states + static_cast<size_t>(b) * length, gaps[b], out,
-            b);
+    lay_row(symbols.data(), ids.data(), states + static_cast<size_t>(b) * length, gaps[b], out, b);
   }
 }
 
@@ -124,12 +128,10 @@ GapTask::GapTask(std::shared_ptr<const Language> language, const TaskConfig& con
 
 TaskShape GapTask::shape() const {
   const int states = language_->states(), classes = language_->classes();
-  const GapConfig& gap = config_.train;
-  const bool fixed = gap.law == GapLaw::none || (gap.law == GapLaw::constant && gap.probability >= 1);
   return {.channels = classes,
           .answers = answer_count(config_.objective, states, classes),
           .elements = language_->length(),
-          .fixed_frames = fixed};
+          .fixed_frames = has_fixed_frames(config_.train)};
 }
 
 std::string GapTask::canonical_text() const {

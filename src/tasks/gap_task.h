@@ -55,5 +55,8 @@ class GapTask final : public Task {
 // `wrong` is empty, gap frames are blank.
 void assemble(const Language& language, const uint16_t* states, int length, const Gaps* gaps, int count, Batch& out,
               int pad_to = 0);
+// The same with the number of classes, and class and id of each state.
+void assemble(int classes, std::span<const int32_t> symbols, std::span<const int32_t> ids, const uint16_t* states,
+              int length, const Gaps* gaps, int count, Batch& out, int pad_to = 0);
 
 }  // namespace sb

@@ -3,6 +3,7 @@
 // implementation.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tasks/batch.h"
@@ -40,6 +41,9 @@ class Oracle {
   // the language's next_symbol_law, averaged over states. Only tasks that have a law need them.
   virtual void next_classes(double* over_classes, int gap_frames = causal) const;
   virtual void mean_law(double* over_classes, int gap_frames = causal) const;
+
+  // Log-probability of the frames so far, nats, without noise; nullopt if the oracle does not compute it.
+  virtual std::optional<double> log_likelihood() const { return std::nullopt; }
 
   void posterior(double* over_ids, int gap_frames = causal) const;  // [states], by id
   virtual double probability(int32_t id, int gap_frames) const;     // one entry of the posterior

@@ -32,8 +32,9 @@ class Task {
   virtual std::string objective() const;                  // what a frame asks for, as one word of results
   virtual int states() const { return shape().answers; }  // hidden states behind the samples
   virtual std::optional<double> topological_entropy() const { return std::nullopt; }
-  virtual void check_split(Split) const {}            // throws bad_input if the split cannot be drawn
-  virtual std::string canonical_text() const = 0;     // canonical: equal texts mean equal frames and answers
+  virtual void check_split(Split) const {}  // throws bad_input if the split cannot be drawn
+  // Equal texts mean equal frames and answers, also at all points of the test axis.
+  virtual std::string canonical_text() const = 0;
   virtual int max_frames(Split split) const = 0;      // maximum frames of a sample of the split
   virtual double mean_frames(Split split) const = 0;  // of a sample
 

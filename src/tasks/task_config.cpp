@@ -101,6 +101,10 @@ int longest_gap(const GapConfig& gap) {
   }
 }
 
+bool has_fixed_frames(const GapConfig& gap) {
+  return gap.law == GapLaw::none || (gap.law == GapLaw::constant && gap.probability >= 1);
+}
+
 std::vector<double> gap_length_law(const GapConfig& gap) {
   std::vector<double> law(static_cast<size_t>(longest_gap(gap)) + 1, 0.0);
   const auto min = static_cast<size_t>(gap.min);

@@ -54,6 +54,7 @@ int answer_count(Objective objective, int states, int classes);  // outputs of a
 // P(n = 0), P(n = 1), … of an element that has a gap: the distribution that the filter and the tests assume.
 std::vector<double> gap_length_law(const GapConfig& config);
 int longest_gap(const GapConfig& config);             // 0 for law none
+bool has_fixed_frames(const GapConfig& config);       // all elements have the same number of frames
 double mean_element_frames(const GapConfig& config);  // including the data frame
 
 // The config keys, one per line, without keys that have no effect. Equal texts mean equal gaps, noise and answers.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -71,6 +72,11 @@ void register_task(TaskRow row) {
   check_row(row);
   if (find_kind(row.name)) throw name_taken(row.name);
   rows().push_back(std::move(row));
+}
+
+void TaskSetup::expect_at_most(const std::string& bound, const std::string& key) const {
+  if (whole(key) > whole(bound))
+    throw bad_input("task." + key, formatted("expected at most {} ({}), got {}", bound, whole(bound), whole(key)));
 }
 
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll) {

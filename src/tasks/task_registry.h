@@ -54,6 +54,7 @@ struct TaskSetup {
   int64_t whole(const std::string& key) const { return std::get<int64_t>(keys.at(key)); }
   double real(const std::string& key) const { return std::get<double>(keys.at(key)); }
   const std::string& text(const std::string& key) const { return std::get<std::string>(keys.at(key)); }
+  void expect_at_most(const std::string& bound, const std::string& key) const;  // throws if `key` exceeds `bound`
 };
 
 // Sizes that are known before samples can be drawn.

@@ -125,6 +125,28 @@ class KindTest(unittest.TestCase):
             assert re.match("abca|aabbcca|aaabbbccca", first)
         assert task.axis == "count" and task.at(5).batch("test", [0]).shape[1] == 30
 
+    def test_pcfg(self):
+        task = sb.Task(kind="pcfg", length=60)
+        batch = task.batch("test", range(20))
+        assert task.axis == "length" and (task.channels, task.answers) == (9, 25)
+        assert (batch.symbols == np.where(batch.targets == 0, 0, 1 + (batch.targets - 1) // 3)).all()
+        best = sb.ceiling(task, samples=100)
+        assert 0.5 < best.accuracy < 0.95 and 1 < best.entropy_rate < 2
+        clear = sb.Task(kind="pcfg", share=1, length=60)
+        self.assertAlmostEqual(sb.ceiling(clear.at(90), samples=20).accuracy, 1)
+        wrong = sb.Task(kind="pcfg", as_task=3, length=200).batch("test", range(20))
+        assert wrong.symbols.shape == (20, 200) and 0.02 < (wrong.targets[:, 51:] < 0).mean() < 0.12
+
+    def test_keys_of_the_test_axis_tell_tasks_apart(self):
+        for kind, key in (("word_problem", "asked_from"), ("counters", "test_length"), ("dyck", "test_length")):
+            assert sb.Task(kind=kind, **{key: 5}) == sb.Task(kind=kind, **{key: 5}) != sb.Task(kind=kind, **{key: 6})
+
+    def test_a_ceiling_without_answers_is_one_clear_line(self):
+        task = sb.Task(kind="word_problem", reveal=0.9, length=1)
+        unasked = next(i for i in range(1000) if task.batch("test", [i]).targets[0, 0] < 0)
+        with self.assertRaisesRegex(ValueError, "no element has an answer"):
+            sb.ceiling(task, samples=1, start=unasked)
+
     def test_tracking_is_scored_by_squared_error(self):
         task = sb.Task(kind="tracking", missing=50, length=30)
         batch = task.batch("test", [0, 5])
@@ -141,7 +163,7 @@ class KindTest(unittest.TestCase):
 
     def test_records_and_tables(self):
         with tempfile.TemporaryDirectory() as runs:
-            kinds = ("copying", "counters", "dyck", "flip_flop", "recall", "tracking", "word_problem")
+            kinds = ("copying", "counters", "dyck", "flip_flop", "pcfg", "recall", "tracking", "word_problem")
             for kind in kinds:
                 task = sb.Task(kind=kind, length=5)
                 found = sb.evaluate(

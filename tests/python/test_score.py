@@ -212,7 +212,7 @@ class TruthTest(unittest.TestCase):
                                   "--json", "-").stdout)
         found = sb.ceiling(task(2), 70, start=5)
         for ours, theirs in [("accuracy", "ceiling"), ("stderr",) * 2, ("upper_bound",) * 2, ("counted",) * 2, ("exact",) * 2,
-                             ("mean_entropy",) * 2, ("samples",) * 2]:
+                             ("mean_entropy",) * 2, ("entropy_rate",) * 2, ("samples",) * 2]:
             self.assertEqual(getattr(found, ours), said[theirs], ours)
         self.assertEqual(found.by_position.tolist(), said["by_position"])
         self.assertEqual(found.entropy_by_position.tolist(), said["entropy_by_position"])

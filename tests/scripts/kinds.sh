@@ -10,8 +10,8 @@ has() { grep -qF -- "$2" "$1" || fail "no '$2' in $(head -c 2000 "$1")"; }
 
 short=(--set model.width=16 --set train.updates=40 --set train.warmup=5 --set train.batch=8 --set eval.every=20
   --set eval.valid_samples=20 --set eval.test_samples=20 --set eval.grid_samples=10 --set eval.ceiling_samples=20 --set eval.batch=10)
-declare -A kinds=([parity]=word_problem) models=([parity]=delta_net) points=([copying]=15 [dyck]=6 [parity]=60 [flip_flop]=98 [recall]=48 [counters]=6 [tracking]=75)
-for config in copying dyck parity flip_flop recall counters tracking; do
+declare -A kinds=([parity]=word_problem) models=([parity]=delta_net) points=([copying]=15 [dyck]=6 [parity]=60 [flip_flop]=98 [recall]=48 [counters]=6 [pcfg]=150 [tracking]=75)
+for config in copying dyck parity flip_flop recall counters pcfg tracking; do
   kind=${kinds[$config]:-$config} model=${models[$config]:-gru}
   for rate in 1e-3 1e-2; do
     "$program" train $config --out "$work/runs" --set model.name=$model "${short[@]}" --set train.lr=$rate > "$work/out" 2> "$work/err" || fail "train $config: $(cat "$work/err")"
@@ -47,16 +47,21 @@ has "$work/err" "[task.machine]"
 has "$work/err" "[task.length] expected at least 2, to write and to read, got 1"
 "$program" train recall --out "$work/never" --set task.pairs=16 --set "eval.lengths=[64,63]" > /dev/null 2> "$work/err" && fail "63 frames accepted"
 has "$work/err" "[eval.lengths] 16 pairs and 16 queries, expected at least 64 frames, got 63"
+"$program" train pcfg --out "$work/never" --set task.rules=9 > /dev/null 2> "$work/err" && fail "27 rules with 24 pre-terminals accepted"
+has "$work/err" "[task.rules] expected at most a third of preterminals (24), got 9"
+"$program" ceiling --kind pcfg --samples 20 > "$work/out" && has "$work/out" "entropy rate"
+"$program" ceiling --kind word_problem --set task.reveal=0.9 --length 1 --samples 1 --start 1 > "$work/out" 2> "$work/err"
+grep -q nan "$work/out" && fail "a ceiling without answers is nan"
 for preset in selective_copying induction crossing; do "$program" config show $preset > /dev/null || fail "config show $preset"; done
 [[ ! -e $work/never ]] || fail "a rejected run left a folder"
 "$program" train example --out "$work/runs" --set model.name=gru "${short[@]}" > /dev/null 2>&1 || fail "train example"
 
 "$program" table "$work/runs" > "$work/table" || fail table
-for text in "task copying" "task dyck" "task word_problem" "task flip_flop" "task recall" "task counters" "task tracking" "task 1" "squared error" "length 20" "length 256" "depth 12" "ignored 98" "count 40" "missing 90" ceiling; do has "$work/table" "$text"; done
+for text in "task copying" "task dyck" "task word_problem" "task flip_flop" "task recall" "task counters" "task pcfg" "task tracking" "task 1" "squared error" "length 20" "length 256" "depth 12" "ignored 98" "count 40" "length 400" "missing 90" ceiling; do has "$work/table" "$text"; done
 for format in csv json md latex; do "$program" table "$work/runs" --format $format > "$work/table" || fail "table --format $format"; done
 "$program" table "$work/runs" --per-run > /dev/null || fail "table --per-run"
 "$program" report "$work/runs" --out "$work/page.html" > /dev/null || fail report
-for text in "task-copying" "task-dyck" "task-word_problem" "task-flip_flop" "task-recall" "task-counters" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
+for text in "task-copying" "task-dyck" "task-word_problem" "task-flip_flop" "task-recall" "task-counters" "task-pcfg" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
 "$program" config keys > "$work/keys" && has "$work/keys" task.symbols
 "$program" config show tracking --set task.decay=0.5 > "$work/config" || fail "config show"
 has "$work/config" "decay = 0.5"

@@ -271,11 +271,13 @@ class Filter:
                     key = (d, 1 if s == self.a.end else u + 1, e + 1, 0)
                     after[key] = after.get(key, 0.0) + weight * stop * p
         total = sum(after.values())
+        self.log_likelihood += math.log(total)
         return {k: w / total for k, w in after.items()}
 
     def follow(self, frames, starts):
         """For each element pi(named), max pi, its entropy, and the ids that share the largest sum."""
         live = {(self.a.end, 0, -1, 0): 1.0}
+        self.log_likelihood = 0.0
         out = []
         for begin, end in zip(starts, starts[1:]):
             summed = np.zeros(len(self.a.names))
@@ -310,6 +312,7 @@ class Filter:
     def follow_predict(self, frames, starts):
         """For each element P(the class named), its bound, KL, its bound."""
         live = {(self.a.end, 0, -1, 0): 1.0}
+        self.log_likelihood = 0.0
         out = []
         for begin, end in zip(starts, starts[1:]):
             summed, mixed = np.zeros(self.a.vocab), np.zeros(self.a.vocab)
@@ -426,12 +429,13 @@ class Twin:
                                      samples, "--json", "-"))
         law, noise = theirs["task"]["train_gap" if split == "train" else "test_gap"], theirs["task"]["noise"]
         exact = Filter(a, law, length)
-        named, bound, entropy, least, most = [], [], [], 0, 0
+        named, bound, entropy, rates, least, most = [], [], [], [], 0, 0
         for index in range(samples):
             states = draw_states(a, seed, split, index, length)
             gaps, wrong = draw_gaps(a, law, seed, split, index, states)
             frames, _, starts = dense(a, noise, seed, split, index, states, gaps, wrong)
             beliefs = exact.follow(frames, starts)
+            rates.append(-exact.log_likelihood / length)
             named.append([b[0] for b in beliefs])
             bound.append(np.mean([b[1] for b in beliefs]))
             entropy.append([b[2] for b in beliefs])
@@ -443,6 +447,7 @@ class Twin:
         self.near(f"{where}: standard error", np.std(means, ddof=1) / math.sqrt(samples), theirs["stderr"])
         self.near(f"{where}: upper bound", np.mean(bound), theirs["upper_bound"])
         self.near(f"{where}: entropy", np.mean(entropy), theirs["mean_entropy"])
+        self.near(f"{where}: entropy rate", np.mean(rates), theirs["entropy_rate"])
         self.near(f"{where}: by position", np.mean(named, axis=0), theirs["by_position"])
         self.near(f"{where}: entropy by position", np.mean(entropy, axis=0), theirs["entropy_by_position"])
         hits = theirs["counted"] * samples * length

@@ -202,6 +202,48 @@ TEST(Kinds, SamplesDependOnSeedSplitAndIndexOnly) {
   }
 }
 
+// Other values of the key, as far as the kind takes them.
+std::vector<TaskValue> other_values(const TaskKey& key) {
+  if (const auto* whole = std::get_if<int64_t>(&key.initial))
+    return {*whole + (static_cast<double>(*whole) < key.most ? 1 : -1)};
+  if (std::holds_alternative<double>(key.initial)) return {(key.least + key.most) / 2};
+  return {key.choices.begin(), key.choices.end()};
+}
+
+TEST(Kinds, EqualTextsMeanEqualSamplesAlsoOnTheTestAxis) {
+  constexpr int point = 50;
+  int changed = 0;
+  const auto expect_equal_samples = [](const Task& a, const Task& b, const std::string& what) {
+    Batch one, other;
+    a.fill(Split::test, 0, 5, one);
+    b.fill(Split::test, 0, 5, other);
+    EXPECT_TRUE(one.symbol == other.symbol && one.target == other.target && one.dense == other.dense) << what;
+  };
+  for (const std::string& kind : other_kinds()) {
+    const TaskRow& row = find_task(kind);
+    const auto task = example(kind, 20);
+    for (const TaskKey& key : row.keys) {
+      for (const TaskValue& value : other_values(key)) {
+        std::shared_ptr<const Task> other;
+        try {
+          other = example(kind, 20, {{key.name, value}});
+        } catch (const Error&) {
+          continue;  // does not go with the defaults of other keys
+        }
+        if (task->canonical_text() != other->canonical_text()) {
+          ++changed;
+          continue;
+        }
+        expect_equal_samples(*task, *other, kind + ": " + key.name);
+        if (row.axis && row.axis->least <= point && point <= row.axis->most)
+          expect_equal_samples(*task->at(Split::test, point), *other->at(Split::test, point),
+                               kind + " at: " + key.name);
+      }
+    }
+  }
+  EXPECT_GT(changed, 20);
+}
+
 TEST(Copying, AsksForTheStringInTheSecondHalfOnly) {
   const auto task = example("copying", 5, {{"symbols", int64_t{3}}});
   Batch batch;

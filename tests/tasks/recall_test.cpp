@@ -300,14 +300,14 @@ TEST(Recall, RefusesWhatItCannotMake) {
   EXPECT_EQ(refusal(64, {{"pairs", int64_t{4}}, {"passes", int64_t{1000}}}),
             "[task.length] 4 pairs and 4 queries, expected at least 8008 frames, got 64");
   EXPECT_EQ(refusal(64, {{"filler", std::string("any")}, {"layout", scattered}}),
-            "[task.filler] any requires layout = first");
-  EXPECT_EQ(refusal(64, {{"keys", int64_t{0}}}), "[task.layout] keys = 0 requires layout = scattered");
+            "[task.filler] expected blank or values with layout = scattered, got any");
+  EXPECT_EQ(refusal(64, {{"keys", int64_t{0}}}), "[task.layout] expected scattered with keys = 0, got first");
   EXPECT_EQ(refusal(64, with(kSelectiveCopying, {{"filler", std::string("values")}})),
-            "[task.filler] keys = 0 requires filler = blank");
+            "[task.filler] expected blank with keys = 0, got values");
   EXPECT_EQ(refusal(64, with(kSelectiveCopying, {{"queries", int64_t{1}}})),
-            "[task.queries] keys = 0 asks for every value; leave queries 0");
+            "[task.queries] expected 0 with keys = 0, which asks for every value, got 1");
   EXPECT_EQ(refusal(64, with(kSelectiveCopying, {{"passes", int64_t{2}}})),
-            "[task.passes] keys = 0 requires passes = 1");
+            "[task.passes] expected 1 with keys = 0, got 2");
 }
 
 }  // namespace

@@ -174,5 +174,26 @@ TEST(WordProblem, TheTestAxisIsTheLength) {
   }
 }
 
+TEST(WordProblem, AnUnaskedCeilingIsRejectedInOneLine) {
+  const auto task = word_problem("parity", 1, {{"reveal", 0.9}});
+  CeilingRequest request;
+  while (true) {  // to a sample that only reveals the state
+    Batch batch;
+    task->fill(Split::test, request.first, 1, batch);
+    if (batch.state[0] < 0) break;
+    ++request.first;
+  }
+  request.samples = 1;
+  const Ceiling ceiling = exact_ceiling(*task, request);
+  EXPECT_EQ(ceiling.asked, 0);
+  EXPECT_EQ(ceiling.mean_entropy, 0) << "not NaN";
+  try {
+    expect_asked(ceiling);
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "[ceiling] no ceiling: no element has an answer (samples: 1)");
+  }
+}
+
 }  // namespace
 }  // namespace sb

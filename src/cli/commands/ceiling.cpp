@@ -45,6 +45,7 @@ std::string as_json(const Describe& describe, const Ceiling& c, const std::optio
   json["counted"] = c.filter_accuracy;
   json["exact"] = c.exact;
   json["mean_entropy"] = c.mean_entropy;
+  if (c.entropy_rate) json["entropy_rate"] = *c.entropy_rate;
   describe(json);
   json["by_position"] = c.by_position;
   json["entropy_by_position"] = c.entropy_by_position;
@@ -136,6 +137,9 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
   }
   table.row({"entropy", fixed(c.mean_entropy, 5),
              "nats an element, of the " + std::string(options.kind.asked() ? "oracle" : "filter") + "'s belief"});
+  if (c.entropy_rate)
+    table.row({"entropy rate", fixed(*c.entropy_rate, 5),
+               spread_text(c.entropy_rate_stderr, c.samples) + "nats an element, of the frames without noise"});
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   if (b) {
     table.row({"chance", fixed(b->chance, 5), "1 / states"});
@@ -206,6 +210,7 @@ Answer ceiling_of(const Options& options, const Task& task, const CeilingRequest
     return both(ceiling, as_text(options, ceiling));
   }
   const Ceiling ceiling = exact_ceiling(task, request);
+  expect_asked(ceiling);
   return both(ceiling, as_text(options, ceiling, {}));
 }
 

@@ -191,6 +191,7 @@ class NextOracle final : public Oracle {
   bool exact() const override { return filter_->exact(); }
   void reset() override { filter_->reset(); }
   void frame(int16_t symbol) override { filter_->frame(symbol); }
+  std::optional<double> log_likelihood() const override { return filter_->log_likelihood(); }
   using Oracle::posterior;
   void posterior(std::vector<StateProbability>& out, int gap_frames) const override {
     std::vector<double> next(static_cast<size_t>(classes()));
@@ -220,7 +221,8 @@ class Counters final : public Task {
     return shape;
   }
   std::string canonical_text() const override {
-    return "train:\n" + train_.canonical_text() + "test:\n" + test_.canonical_text();
+    return formatted("train:\n{}test:\n{}test_length = {}\n", train_.canonical_text(), test_.canonical_text(),
+                     test_length_);
   }
   int max_frames(Split split) const override { return of(split).max_frames(split); }
   double mean_frames(Split split) const override { return of(split).mean_frames(split); }
@@ -265,10 +267,7 @@ std::shared_ptr<const Task> make_counters(const TaskSetup& setup, const Poll&) {
                               .passes = key("passes"),
                               .count = key("count"),
                               .length = setup.length};
-  for (const char* name : {"share", "children"})
-    if (key(name) > config.types)
-      throw bad_input(formatted("task.{}", name),
-                      formatted("expected at most types ({}), got {}", config.types, key(name)));
+  for (const char* name : {"share", "children"}) setup.expect_at_most("types", name);
   const int test_length = key("test_length") > 0 ? key("test_length") : setup.length;
   return std::make_shared<const Counters>(config, config, test_length, paper_task(key("as_task")));
 }

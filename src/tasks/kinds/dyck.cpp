@@ -25,6 +25,7 @@ class TopOracle final : public Oracle {
   bool exact() const override { return filter_->exact(); }
   void reset() override { filter_->reset(); }
   void frame(int16_t symbol) override { filter_->frame(symbol); }
+  std::optional<double> log_likelihood() const override { return filter_->log_likelihood(); }
   using Oracle::posterior;
   void posterior(std::vector<StateProbability>& out, int gap_frames) const override {
     filter_->posterior(out, gap_frames);
@@ -53,7 +54,8 @@ class Dyck final : public Task {
     return shape;
   }
   std::string canonical_text() const override {
-    return "dyck\ntrain:\n" + train_.task.canonical_text() + "test:\n" + test_.task.canonical_text();
+    return formatted("dyck\ntrain:\n{}test:\n{}test_length = {}\n", train_.task.canonical_text(),
+                     test_.task.canonical_text(), test_length_);
   }
   int max_frames(Split split) const override { return of(split).task.max_frames(split); }
   double mean_frames(Split split) const override { return of(split).task.mean_frames(split); }
@@ -100,10 +102,7 @@ std::shared_ptr<const Task> make_dyck(const TaskSetup& setup, const Poll&) {
                                .children = key("children"),
                                .depth = key("depth"),
                                .length = setup.length};
-  for (const char* name : {"share", "children"})
-    if (key(name) > brackets.types)
-      throw bad_input(formatted("task.{}", name),
-                      formatted("expected at most types ({}), got {}", brackets.types, key(name)));
+  for (const char* name : {"share", "children"}) setup.expect_at_most("types", name);
   const int test_length = key("test_length") > 0 ? key("test_length") : setup.length;
   return std::make_shared<const Dyck>(brackets, brackets, test_length, paper_task(key("as_task")));
 }

@@ -21,6 +21,7 @@ namespace sb {
 namespace {
 
 enum class Filler { blank, values, any };
+constexpr const char* kFillers[] = {"blank", "values", "any"};
 
 struct RecallConfig {
   uint64_t seed = 1;
@@ -48,17 +49,19 @@ void check(const RecallConfig& c) {
     if (value > most)
       throw bad_input(formatted("task.{}", key), formatted("expected at most {} ({}), got {}", bound, most, value));
   };
-  const auto need = [](bool good, const char* key, const char* what) {
-    if (!good) throw bad_input(formatted("task.{}", key), what);
+  const auto need = [](bool good, const char* key, const std::string& expected, const std::string& got) {
+    if (!good) throw bad_input(formatted("task.{}", key), formatted("expected {}, got {}", expected, got));
   };
+  const std::string filler = kFillers[static_cast<size_t>(c.filler)];
   if (c.keys > 0) at_most("pairs", c.shown_pairs(), "keys", c.keys);
   at_most("queries", c.asked_pairs(), "pairs", c.shown_pairs());
-  need(c.filler != Filler::any || !c.scattered, "filler", "any requires layout = first");
+  need(c.filler != Filler::any || !c.scattered, "filler", "blank or values with layout = scattered", filler);
   if (c.keys == 0) {
-    need(c.scattered, "layout", "keys = 0 requires layout = scattered");
-    need(c.filler == Filler::blank, "filler", "keys = 0 requires filler = blank");
-    need(c.asked_pairs() == c.shown_pairs(), "queries", "keys = 0 asks for every value; leave queries 0");
-    need(c.passes == 1, "passes", "keys = 0 requires passes = 1");
+    need(c.scattered, "layout", "scattered with keys = 0", "first");
+    need(c.filler == Filler::blank, "filler", "blank with keys = 0", filler);
+    need(c.asked_pairs() == c.shown_pairs(), "queries", "0 with keys = 0, which asks for every value",
+         std::to_string(c.queries));
+    need(c.passes == 1, "passes", "1 with keys = 0", std::to_string(c.passes));
   }
   if (c.needed_frames() > c.length)
     throw bad_input("task.length", formatted("{} pairs and {} queries, expected at least {} frames, got {}",
@@ -243,9 +246,10 @@ class Recall final : public Task {
   std::string canonical_text() const override {
     return formatted(
         "recall\nseed = {}\nlength = {}\nkeys = {}\nvalues = {}\npairs = {}\nqueries = {}\npasses = {}\nwrong = {}\n"
-        "scattered = {}\npower = {}\nfiller = {}\n",
+        "scattered = {}\npower = {}\nfiller = {}\nspacing = {}\nall asked = {}\n",
         c_.seed, c_.length, c_.keys, c_.values, c_.shown_pairs(), c_.asked_pairs(), c_.passes, shortest(c_.wrong),
-        c_.scattered, c_.scattered ? "none" : shortest(c_.power), static_cast<int>(c_.filler));
+        c_.scattered, c_.scattered ? "none" : shortest(c_.power), static_cast<int>(c_.filler),
+        c_.pairs > 0 ? 0 : c_.spacing, c_.queries == 0);
   }
   int max_frames(Split) const override { return c_.length; }
   double mean_frames(Split) const override { return c_.length; }
@@ -309,7 +313,7 @@ class Recall final : public Task {
 
 std::shared_ptr<const Task> make_recall(const TaskSetup& setup, const Poll&) {
   const auto key = [&](const char* name) { return static_cast<int>(setup.whole(name)); };
-  const std::string& filler = setup.text("filler");
+  const auto* filler = std::find(std::begin(kFillers), std::end(kFillers), setup.text("filler"));
   return std::make_shared<const Recall>(RecallConfig{.seed = setup.seed,
                                                      .length = setup.length,
                                                      .keys = key("keys"),
@@ -321,9 +325,7 @@ std::shared_ptr<const Task> make_recall(const TaskSetup& setup, const Poll&) {
                                                      .wrong = setup.real("wrong"),
                                                      .scattered = setup.text("layout") == "scattered",
                                                      .power = setup.real("power"),
-                                                     .filler = filler == "any"      ? Filler::any
-                                                               : filler == "values" ? Filler::values
-                                                                                    : Filler::blank});
+                                                     .filler = static_cast<Filler>(filler - kFillers)});
 }
 
 }  // namespace
@@ -353,7 +355,7 @@ TaskRow recall_row() {
                     0,
                     0,
                     "frames without pair or query: blank, or random symbols",
-                    {"blank", "values", "any"}}},
+                    {std::begin(kFillers), std::end(kFillers)}}},
           .length = 64,
           .length_meaning = "frames per sample",
           .axis = TestAxis{"length", "lengths", 4, most_frames, "frames per sample, tested without retraining",

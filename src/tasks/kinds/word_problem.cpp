@@ -97,9 +97,10 @@ class WordProblem final : public Task {
   int states() const override { return machine_->states; }
   std::string canonical_text() const override {
     return formatted(
-        "word_problem\nmachine = {}\nseed = {}\nlength = {}\nasked_from = {}\nreveal = {}\nunseen = {}\nstart = {}\n",
+        "word_problem\nmachine = {}\nseed = {}\nlength = {}\nasked_from = {}\nreveal = {}\nunseen = {}\nstart = {}\n"
+        "other lengths: asked_from = {}\n",
         word_.name, word_.seed, word_.length, word_.asked_from, shortest(word_.reveal), shortest(word_.unseen),
-        word_.hidden ? "hidden" : "known");
+        word_.hidden ? "hidden" : "known", test_from_);
   }
   int max_frames(Split) const override { return word_.length; }
   double mean_frames(Split) const override { return word_.length; }
