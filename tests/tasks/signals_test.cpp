@@ -264,7 +264,7 @@ TEST(Signals, ThePauseOfTheTestIsAnAxis) {
   longer->fill(Split::test, 3, 1, batch);
   for (size_t t = 0; t < 210; ++t) EXPECT_EQ(batch.gap[t], t % 21 == 0 ? 0 : 1);
   EXPECT_THROW(example("signals", 9, {{"pause_min", int64_t{3}}, {"pause_max", int64_t{2}}}), Error);
-  EXPECT_THROW(example("signals", 9, {{"ambiguities", int64_t{8}}}), Error);
+  EXPECT_THROW(example("signals", 9, {{"ambiguities", int64_t{12}}}), Error);
   TaskSetup setup;
   setup.kind = "signals";
   setup.length = 65;

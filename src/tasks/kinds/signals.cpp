@@ -343,11 +343,11 @@ TaskRow signals_row() {
            "noise that is correlated in time and goes on through the pauses. Several states share a symbol. The "
            "model names the current state at every frame. A pause shows what the noise is, which tells vectors and "
            "noise apart before and after it. The exact filter of this process is the ceiling."},
-      .keys = {{"vocab", int64_t{8}, 2, most_symbols, "symbols of the automaton, as in grammar.vocab"},
-               {"ambiguities", int64_t{4}, 0, most_symbols, "symbols that several states share"},
-               {"depth", int64_t{4}, 1, most_symbols, "states of each of these symbols"},
+      .keys = {{"vocab", int64_t{12}, 2, most_symbols, "symbols of the automaton, as in grammar.vocab"},
+               {"ambiguities", int64_t{8}, 0, most_symbols, "symbols that several states share"},
+               {"depth", int64_t{6}, 1, most_symbols, "states of each of these symbols"},
                {"dimensions", int64_t{8}, 1, 1024, "channels of a frame"},
-               {"sensor_noise", 0.5, 0.01, 100, "standard deviation of the noise"},
+               {"sensor_noise", 1.5, 0.01, 100, "standard deviation of the noise"},
                {"correlation", 0.9, 0, 0.999, "correlation of the noise between frames"},
                {"pause_min", int64_t{1}, 0, most_pause, "shortest pause after an element, frames"},
                {"pause_max", int64_t{10}, 0, most_pause, "longest pause after an element, frames"}},
