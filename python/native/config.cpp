@@ -92,8 +92,8 @@ void check_model_name(const RunConfig& config) {
 std::shared_ptr<const Config> resolved(Config config) {
   ModelRules rules;
   rules.checks = {check_model_name};
-  AutomatonFiles files;
-  if (config.automaton) files[config.settings.at("grammar.automaton").value.text()[0]] = config.automaton;
+  ConfigFiles files;
+  if (config.automaton) files.automata[config.settings.at("grammar.automaton").value.text()[0]] = config.automaton;
   config.resolved = resolve(config.settings, rules, config.name, &files);
   config.automaton = config.resolved.values.grammar.file;
   return std::make_shared<const Config>(std::move(config));

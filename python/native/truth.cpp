@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "native/common.h"
 #include "native/memory.h"
 #include "native/task.h"
@@ -71,16 +73,40 @@ py::dict ceiling_of(const PyTask& task, const std::string& split, uint64_t start
   return !task.task().has_law() ? state_ceiling(task, request) : class_ceiling(task, request);
 }
 
+// Baselines of another kind than gaps: n-grams of its frames.
+py::dict frame_baselines(const PyTask& task, const NgramSource& source, NgramRequest request) {
+  request.valid_samples = request.test_samples;
+  request.poll = &end_if_interrupted;
+  const NgramFigures found = unlocked([&] { return count_ngrams(source, request); });
+  py::dict out;
+  out["chance"] = 1.0 / task.task().shape().answers;
+  out["majority"] = found.majority;
+  out["n_gram"] = std::vector<double>(found.test.begin(), found.test.end());
+  out["n"] = found.n;
+  out["n_gram_stderr"] = found.stderr_;
+  out["table_learner"] = std::numeric_limits<double>::quiet_NaN();
+  out["train_samples"] = request.train_samples;
+  out["test_samples"] = request.test_samples;
+  return out;
+}
+
 py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples,
                       uint64_t train_samples, int threads) {
+  const Split of = parse_split(split);
   const GapTask* counted = task.task().counted();
   if (counted == nullptr) {
+    NgramRequest request;
+    request.train_samples = train_samples;
+    request.test = of;
+    request.first_test = start;
+    request.test_samples = samples;
+    request.threads = threads;
+    if (const auto source = ngram_source(task.task())) return frame_baselines(task, *source, request);
     const std::string& kind = task.row().name;
     throw bad_input("baselines", kind == kGapsKind
                                      ? "they name states, expected objective state, got predict"
                                      : "they count symbols of gaps, expected a task of kind gaps, got kind " + kind);
   }
-  const Split of = parse_split(split);
   const Baselines b = unlocked([&] {
     return baselines(counted->shared_language(), counted->config(), train_samples, samples, threads, of, start,
                      &end_if_interrupted);
@@ -145,7 +171,7 @@ py::array_t<double> posterior_of(const PyTask& task, const std::string& split, u
   oracle->reset();
   for (int t = 0; t < batch.frames; ++t) {
     if (t % 64 == 63) end_if_interrupted();
-    oracle->frame(batch.symbol[static_cast<size_t>(t)]);
+    oracle->batch_frame(batch, 0, t);
     oracle->posterior(rows + static_cast<size_t>(t) * static_cast<size_t>(oracle->states()));
   }
   return out;

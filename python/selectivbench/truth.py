@@ -44,7 +44,10 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Accuracies of baselines. ``n_gram[k - 1]`` is that of the k-gram, which sees the last k symbols; ``n`` is the best k on valid."""
+    """Accuracies of baselines. ``n_gram[k - 1]`` is that of the k-gram, which sees the last k symbols; ``n`` is the best k on valid.
+
+    ``table_learner`` is NaN for kinds other than ``gaps``.
+    """
 
     chance: float
     majority: float
@@ -133,7 +136,7 @@ def baselines(
 ) -> Baselines:
     """Accuracy of chance, the most frequent state, n-grams, and a table learner that counts transitions and filters.
 
-    The n-gram to cite is ``n_gram[n - 1]``, with ``n_gram_stderr``.
+    The n-gram to cite is ``n_gram[n - 1]``, with ``n_gram_stderr``. Of the other kinds, ``text`` has n-grams.
 
     >>> import selectivbench as sb
     >>> task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3), length=20)

@@ -68,7 +68,11 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
                   : json_text(p.get(config.keys_without_effect.contains(p.name()) ? defaults : values));
   }
   const TaskRow& task = find_task(values.task.kind);
-  for (const auto& [key, value] : values.task.keys) sections["task"][key] = json_text(config_value(value));
+  for (const auto& [key, value] : values.task.keys) {
+    const auto file = values.task.files.find(key);
+    sections["task"][key] =
+        file == values.task.files.end() ? json_text(config_value(value)) : json_quoted(file->second->sha256);
+  }
   if (task.name != kGapsKind && task.axis)
     sections["eval"][task.axis->key] = formatted("[{}]", joined(values.eval.points, ","));
   const NetworkKeys network = rules.network ? rules.network(config.values)

@@ -35,6 +35,7 @@ struct GrammarSection {
 struct TaskSection {
   std::string kind = kGapsKind;
   std::map<std::string, TaskValue> keys;  // of kinds other than `gaps`: their own keys
+  TaskFiles files;                        // content of the keys that name files
   TaskConfig task;                        // of `gaps`
   int length = 200;                       // elements per sample
   Stream stream = Stream::reference;

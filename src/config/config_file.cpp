@@ -210,7 +210,7 @@ void add_settings(Settings& settings, const TomlValue::Table& sections, const st
       }
       Setting setting{member.value, member.place, member.value.place};
       const std::string name = section.key + "." + member.key;
-      if (name == "grammar.automaton")
+      if (names_file(name))
         if (const auto* path = member.value.text(); path && !path->empty())
           setting.value.content = beside(relative_to, *path);
       settings.insert_or_assign(name, std::move(setting));

@@ -94,13 +94,16 @@ struct ResolvedConfig {
   std::string run_id;     // first 16 hex digits of the SHA-256 of `canonical`
 };
 
-// Automaton files by path, so that all runs of a suite see the same bytes.
-using AutomatonFiles = std::map<std::string, std::shared_ptr<const AutomatonFile>>;
+// Files that configs name, by path, so that all runs of a suite see the same bytes.
+struct ConfigFiles {
+  std::map<std::string, std::shared_ptr<const AutomatonFile>> automata;
+  std::map<std::string, std::shared_ptr<const TaskFile>> tasks;
+};
 
 // Resolves and checks everything. The error has one line per problem, each with its location. `name` replaces a file
 // name if a problem has no better location.
 ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name,
-                       AutomatonFiles* files = nullptr);
+                       ConfigFiles* files = nullptr);
 // Resolves only the task, for commands whose options are task keys; with the same defaults, rules and checks.
 TaskSection resolve_task(const Settings& settings, const std::string& name);
 // Values with all derived defaults, unchecked; invalid values keep their default. The device follows `rules.has_gpu`.

@@ -11,6 +11,7 @@ TaskSetup task_setup(const RunConfig& config) {
   out.seed = grammar.build.seed;
   out.length = config.task.length;
   out.keys = config.task.keys;
+  out.files = config.task.files;
   out.grammar = grammar.build;
   // Shares ownership of the file, which contains the automaton.
   if (grammar.file) out.automaton = std::shared_ptr<const Automaton>(grammar.file, &grammar.file->automaton);

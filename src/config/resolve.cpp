@@ -24,13 +24,14 @@ int64_t built_states(const GrammarConfig& g) {
 // The steps of resolving, in order; task_keys.h has those for keys of one kind of task.
 class Resolver : private ConfigDraft {
  public:
-  Resolver(const Settings& asked, const ModelRules& rules, const std::string& file, AutomatonFiles* files = nullptr)
+  Resolver(const Settings& asked, const ModelRules& rules, const std::string& file, ConfigFiles* files = nullptr)
       : ConfigDraft(asked, file), rules_(rules), files_(files) {}
 
   ResolvedConfig run() {
     faults = settings.faults;
     take();
     if (!values().grammar.automaton.empty()) take_key("grammar.automaton", [&] { read_automaton(); });
+    read_files();
     if (settings.whole) {  // otherwise missing values would look like faults
       derive();
       check_across();
@@ -86,7 +87,8 @@ class Resolver : private ConfigDraft {
     const auto before = static_cast<ptrdiff_t>(faults.size());
     attempt([&] { check(values()); }, false);
     const auto unfounded = [&](const std::string& line) {
-      return (line.starts_with("[model") && !good("model.")) || (line.starts_with("[train") && !good("train.device"));
+      return (line.starts_with("[model") && !good("model.")) || (line.starts_with("[train") && !good("train.device")) ||
+             (line.starts_with("[task.") && !good("task."));
     };
     faults.erase(std::remove_if(faults.begin() + before, faults.end(), unfounded), faults.end());
   }
@@ -205,10 +207,19 @@ class Resolver : private ConfigDraft {
 
   void read_automaton() {
     auto& grammar = values().grammar;
-    auto known = files_ ? (*files_)[grammar.automaton] : nullptr;
+    auto known = files_ ? files_->automata[grammar.automaton] : nullptr;
     if (!known) known = read_automaton_file(grammar.automaton, settings.at("grammar.automaton").value.place);
-    if (files_) (*files_)[grammar.automaton] = known;
+    if (files_) files_->automata[grammar.automaton] = known;
     grammar.file = known;
+  }
+
+  void read_files() {
+    ConfigFiles own;
+    for (const TaskKey& key : find_task(values().task.kind).keys) {
+      const std::string key_name = "task." + key.name;
+      if (!key.file || refused.contains(key_name)) continue;
+      take_key(key_name, [&] { read_task_file(values().task, key.name, settings, name, files_ ? *files_ : own); });
+    }
   }
 
   // The table behind the exact filter and the direct stream.
@@ -225,13 +236,12 @@ class Resolver : private ConfigDraft {
   }
 
   const ModelRules& rules_;
-  AutomatonFiles* files_;
+  ConfigFiles* files_;
 };
 
 }  // namespace
 
-ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name,
-                       AutomatonFiles* files) {
+ResolvedConfig resolve(const Settings& settings, const ModelRules& rules, const std::string& name, ConfigFiles* files) {
   ResolvedConfig config = Resolver(settings, rules, name, files).run();
   config.keys_without_effect = idle_keys(config.values);
   if (rules.unread)

@@ -81,7 +81,7 @@ std::string ConfigKey::range() const {
     case Kind::text:
       break;
   }
-  return "text";
+  return file ? "path of a file" : "text";
 }
 
 ConfigKey own_key(const TaskKey& key) {
@@ -91,7 +91,9 @@ ConfigKey own_key(const TaskKey& key) {
   p.meaning = key.meaning;
   p.kind = std::holds_alternative<int64_t>(key.initial)  ? Kind::whole
            : std::holds_alternative<double>(key.initial) ? Kind::real
+           : key.file                                    ? Kind::text
                                                          : Kind::choice;
+  p.file = key.file;
   p.least = static_cast<int64_t>(key.least);
   p.most = static_cast<int64_t>(key.most);
   p.low = key.least;
@@ -126,6 +128,13 @@ std::vector<std::pair<std::string, ConfigKey>> own_keys() {
     if (row.axis) out.emplace_back(row.name, own_key(*row.axis));
   }
   return out;
+}
+
+bool names_file(const std::string& name) {
+  if (name == "grammar.automaton") return true;
+  const auto own = own_keys();
+  return std::any_of(own.begin(), own.end(),
+                     [&](const auto& each) { return each.second.file && each.second.name() == name; });
 }
 
 ConfigValue config_value(const TaskValue& value) {

@@ -31,6 +31,7 @@ struct ConfigKey {
   std::vector<std::string> choices;  // choice
   std::string meaning;
   bool identifies = true;  // part of the run id
+  bool file = false;       // text of a kind's own key: the path of a file
   std::string task_kind;   // the kind of task that reads the key; empty: all
   ConfigValue (*get)(const RunConfig&) = nullptr;
   void (*set)(RunConfig&, const ConfigValue&) = nullptr;
@@ -44,6 +45,8 @@ ConfigKey own_key(const TaskKey& key);
 ConfigKey own_key(const TestAxis& axis);
 // The key of this name that only this kind has; nullopt if it has none. `gaps` has only keys of config_keys().
 std::optional<ConfigKey> find_own_key(const TaskRow& row, const std::string& name);
+// Whether the key of this name is the path of a file, relative to the config that sets it.
+bool names_file(const std::string& name);
 // Every kind with its own keys.
 std::vector<std::pair<std::string, ConfigKey>> own_keys();
 ConfigValue config_value(const TaskValue& value);

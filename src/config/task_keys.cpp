@@ -1,12 +1,23 @@
 #include "config/task_keys.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/error.h"
 #include "base/format.h"
+#include "base/sha256.h"
 #include "base/text.h"
 
 namespace sb {
 namespace {
+
+// Absolute, so that a copy of the config in another folder names the same file.
+std::string absolute_path(const std::string& path) {
+  if (path.empty() || path.find('\0') != std::string::npos) return path;
+  std::error_code failed;
+  const std::filesystem::path found = std::filesystem::absolute(path, failed);
+  return failed ? path : found.lexically_normal().string();
+}
 
 void take_own(RunConfig& values, const ConfigKey& key, const ConfigValue& value) {
   if (const auto* points = std::get_if<std::vector<int64_t>>(&value)) {
@@ -16,7 +27,8 @@ void take_own(RunConfig& values, const ConfigKey& key, const ConfigValue& value)
   } else if (const auto* real = std::get_if<double>(&value)) {
     values.task.keys[key.key] = *real;
   } else {
-    values.task.keys[key.key] = std::get<std::string>(value);
+    const std::string& text = std::get<std::string>(value);
+    values.task.keys[key.key] = key.file ? absolute_path(text) : text;
   }
 }
 
@@ -93,6 +105,23 @@ void take_own_keys(ConfigDraft& draft) {
     draft.take_key(name, [&, &setting = setting] { take_own(draft.values(), *own, parse_value(*own, setting.value)); });
     draft.out.origins[name] = Origin{Origin::Kind::given, setting.origin, ""};
   }
+}
+
+void read_task_file(TaskSection& task, const std::string& key, const Settings& settings, const std::string& name,
+                    ConfigFiles& known) {
+  const std::string where = "task." + key, path = std::get<std::string>(task.keys.at(key));
+  const auto given = settings.find(where);
+  const Place place = given == settings.end() ? Place{name, 1, 1} : given->second.value.place;
+  if (path.empty()) throw bad_input(where, "expected the path of a file, " + place.text());
+  std::shared_ptr<const TaskFile>& file = known.tasks[path];
+  if (!file) {
+    auto read = std::make_shared<TaskFile>();
+    read->path = path;
+    read->bytes = read_text(path, kMaxTaskFile, where, place);
+    read->sha256 = sha256_hex(read->bytes);
+    file = std::move(read);
+  }
+  task.files[key] = file;
 }
 
 void derive_test_gaps(ConfigDraft& draft) {

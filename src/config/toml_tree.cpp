@@ -195,7 +195,8 @@ std::string toml_quoted(std::string_view text) {
 std::string read_text(const std::string& path, size_t limit, const std::string& where, const Place& from) {
   if (path.find('\0') != std::string::npos) throw bad_input(where, "file name with a NUL, " + from.text());
   try {
-    return where == "grammar.automaton" ? read_file(path, limit) : read_file_or_pipe(path, limit);
+    const bool data = where == "grammar.automaton" || where.starts_with("task.");
+    return data ? read_file(path, limit) : read_file_or_pipe(path, limit);
   } catch (const Error& error) {
     const std::string_view line = error.what();
     throw bad_input(where, printable(line.substr(line.find("] ") + 2), 300) + ", " + from.text());

@@ -59,6 +59,7 @@ std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point) {
   const auto best = result.baselines ? result.baselines->best_n_gram() : std::nullopt;
   if (!best) return std::nullopt;
   if (!point.split.empty() || !point.computed.empty()) return std::nullopt;
+  if (point.at && result.config.contains("task.kind")) return std::nullopt;
   const auto content = result.config.find("task.test_gap_content");
   if (point.at && content != result.config.end() && content->second != "\"blank\"") return std::nullopt;
   return NgramFigure{*best, *result.baselines->n};

@@ -169,8 +169,8 @@ std::string status_of(const Rows& rows, const Cell& cell);
 // The interval as tables show it: without values that the figure cannot have.
 Interval shown_interval(const Cell& cell);
 
-// The n-gram to show with a measurement of the run: on its test, and on other gap lengths if gaps are blank, since
-// n-grams skip blanks. nullopt if there is none or the result is of an earlier version.
+// The n-gram to show with a measurement of the run: on its test, and on other lengths of blank gaps, which n-grams
+// skip. nullopt if there is none or the result is of an earlier version.
 struct NgramFigure {
   double accuracy = 0;
   int n = 0;

@@ -113,10 +113,10 @@ std::optional<CeilingFigure> measured_ceiling(const Task& task, Split split, int
 }
 
 std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request) {
-  const GapTask* counted = data.task->counted();
-  if (counted == nullptr) return std::nullopt;
+  const std::unique_ptr<NgramSource> source = ngram_source(*data.task);
+  if (!source) return std::nullopt;
   NgramRequest ask;
-  ask.train_samples = std::min(static_cast<uint64_t>(request.train_samples), most_counted_samples(counted->language()));
+  ask.train_samples = std::min(static_cast<uint64_t>(request.train_samples), most_counted_samples(*source));
   ask.valid = data.select;
   ask.valid_samples = static_cast<uint64_t>(request.valid_samples);
   ask.test = Split::test;
@@ -126,9 +126,8 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
     if (request.stop && request.stop()) throw Stopped{};
   };
   const std::string of =
-      formatted("{}{}train = {}\nvalid = {} {}\ntest = {} {}\n", counted->language().canonical_text(),
-                canonical_text(symbols_only(counted->config())), ask.train_samples, to_string(ask.valid),
-                ask.valid_samples, to_string(ask.test), ask.test_samples);
+      formatted("{}train = {}\nvalid = {} {}\ntest = {} {}\n", source->canonical_text(), ask.train_samples,
+                to_string(ask.valid), ask.valid_samples, to_string(ask.test), ask.test_samples);
   const auto warn = [&](const std::exception& error, const char* what) {
     if (request.warning) request.warning(std::string(error.what()) + what);
   };
@@ -137,7 +136,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
   if (!out) {
     NgramFigures found;
     try {
-      found = count_ngrams(counted->shared_language(), counted->config(), ask);
+      found = count_ngrams(*source, ask);
     } catch (const std::exception& error) {  // missing baselines must not lose a trained network
       warn(error, "; the result has no baselines");
       return std::nullopt;
@@ -155,7 +154,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
       warn(error, "; the next run counts its n-grams again");
     }
   }
-  if (counted->config().noise > 1) {  // which hides symbols
+  if (const GapTask* gaps = data.task->counted(); gaps && gaps->config().noise > 1) {  // which hides symbols
     out->n_gram.clear();
     out->n.reset();
     out->n_gram_stderr.reset();

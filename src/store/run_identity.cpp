@@ -57,16 +57,35 @@ ResolvedConfig resolve_stored(const std::string& folder, const RunTree& tree, co
   const std::string text = tree.read(path, kMaxConfigFileBytes);
   expect_stored_toml(text, path);
   const Settings settings = parse_settings(text, path, rules.shipped);
-  AutomatonFiles files;
+  ConfigFiles files;
   const auto named = settings.find("grammar.automaton");
   const auto* file = named == settings.end() ? nullptr : named->second.value.text();
   if (file && *file == std::filesystem::path(automaton).lexically_normal() && tree.exists(automaton))
-    files[*file] = parse_automaton_file(tree.read(automaton, kMaxAutomatonFile), automaton, named->second.origin);
+    files.automata[*file] =
+        parse_automaton_file(tree.read(automaton, kMaxAutomatonFile), automaton, named->second.origin);
   return resolve(settings, rules, path, &files);
 }
 
+namespace {
+
+// The fault of a file outside of the run folder that a key of the task names, or "".
+std::string changed_task_file(const ResolvedConfig& config, const StoredConfig& identity) {
+  const auto stored = config_map(identity.canonical);
+  for (const auto& [key, file] : config.values.task.files) {
+    const auto digest = stored.find("task." + key);
+    if (digest != stored.end() && digest->second != json_quoted(file->sha256))
+      return "[task." + key + "] " + printable(file->path, 400) +
+             ": changed after the run began: SHA-256 differs from that in config.json";
+  }
+  return "";
+}
+
+}  // namespace
+
 void expect_run(const ResolvedConfig& config, const StoredConfig& identity, const std::string& folder) {
   if (is_same_run(config, identity.canonical)) return;
+  if (const std::string fault = changed_task_file(config, identity); !fault.empty())
+    throw Error(Exit::bad_input, fault);
   const bool kept = config_map(identity.canonical).contains("grammar.automaton");
   throw bad_input("run", printable(file_in(folder, kept ? "automaton.json" : "config.toml"), 400) + ": expected run " +
                              identity.run_id + " of config.json, got " + config.run_id);
@@ -81,7 +100,9 @@ ConfigVerdict judge_config(const std::string& folder, const RunTree& tree, const
     return {"", error.what()};
   }
   try {
-    expect_run(config, check_identity(folder, tree), folder);
+    const StoredConfig identity = check_identity(folder, tree);
+    if (std::string fault = changed_task_file(config, identity); !fault.empty()) return {"", std::move(fault)};
+    expect_run(config, identity, folder);
   } catch (const Error& error) {
     return {error.what(), ""};
   }

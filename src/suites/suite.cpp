@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "config/automaton_file.h"
+#include "config/task_keys.h"
 #include "suites/suite_file.h"
 
 namespace sb {
@@ -141,7 +142,7 @@ class Expansion {
   }
 
   // Sets the width (and d_state, if it is searched, too) of the network nearest to the requested size.
-  void solve(Settings& settings, size_t number, AutomatonFiles& files) {
+  void solve(Settings& settings, size_t number, ConfigFiles& files) {
     const SuiteTargets& match = *file_.match;
     if (const auto given = settings.find("model.width"); given != settings.end())
       throw bad_input("suite.match",
@@ -150,10 +151,12 @@ class Expansion {
     SizeFound found;
     try {
       if (auto& grammar = values.grammar; !grammar.automaton.empty()) {
-        auto& file = files[grammar.automaton];
+        auto& file = files.automata[grammar.automaton];
         if (!file) file = read_automaton_file(grammar.automaton, settings.at("grammar.automaton").value.place);
         grammar.file = file;
       }
+      for (const TaskKey& key : find_task(values.task.kind).keys)
+        if (key.file) read_task_file(values.task, key.name, settings, path_, files);
       found = rules_.match(values, {*match.by, target(number), match.step});
     } catch (const Error& error) {
       resolve(settings, rules_, path_, &files);  // reports a fault of the model itself first
@@ -275,7 +278,7 @@ class Expansion {
     }
     std::unordered_map<std::string, size_t> seen;  // places of runs by id
     std::vector<size_t> number_of;                 // the combination that a run was made from
-    AutomatonFiles files;
+    ConfigFiles files;
     for (size_t i = 0; i < count; ++i) {
       try {
         auto settings = combination(i);

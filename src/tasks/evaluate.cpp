@@ -116,7 +116,7 @@ void OraclePredictor::predict(const Batch& batch, int from, int to, float* proba
         std::fill(out, out + states, 0.0F);
         const int16_t symbol = batch.symbol[b * static_cast<size_t>(batch.frames) + static_cast<size_t>(t)];
         if (symbol == kPaddingFrame) continue;
-        oracles_[b]->frame(symbol);
+        oracles_[b]->batch_frame(batch, static_cast<int>(b), t);
         oracles_[b]->posterior(possible);
         for (const StateProbability& s : possible) out[s.id] = static_cast<float>(s.probability);
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <thread>
 
 #include "base/error.h"
@@ -14,61 +15,74 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 31;  // of training elements
 constexpr size_t kGrain = 64;                      // samples
-constexpr size_t kRound = size_t{1} << 22;         // elements that are scored at a time
+constexpr int kMaxKeyBits = 128;
+constexpr size_t kRound = size_t{1} << 22;  // elements that are scored at a time
 
-// An element's key: the symbols before it, the nearest in the highest bits, then its state's id. Sorted keys of one
-// symbol have the elements of every context side by side. A symbol is its class + 1; 0: before the sample.
+// An element's key: symbols, the nearest in the highest bits, then its answer. If the answer tells the element's own
+// symbol, the key holds only the symbols before it. Sorted keys of one symbol have the elements of every context side
+// by side. A symbol is its class + 1; 0: before the sample.
 struct KeyLayout {
-  int state = 0, symbol = 0;  // bits
-  explicit KeyLayout(const Language& language)
-      : state(std::bit_width(static_cast<unsigned>(language.states() - 1))),
-        symbol(std::bit_width(static_cast<unsigned>(language.classes()))) {}
-  int bits() const { return state + (kMaxGram - 1) * symbol; }
+  int answer = 0, symbol = 0;  // bits
+  bool own = false;            // the key holds the element's own symbol
+  int symbols = 0;             // held by a key
+  explicit KeyLayout(const NgramSource& source)
+      : answer(std::bit_width(static_cast<unsigned>(source.answers() - 1))),
+        symbol(std::bit_width(static_cast<unsigned>(source.classes()))),
+        own(source.shown().empty()),
+        symbols(own ? std::min(kMaxGram, (kMaxKeyBits - answer) / symbol) : kMaxGram - 1) {}
+  int bits() const { return answer + symbols * symbol; }
+  int longest() const { return symbols + (own ? 0 : 1); }  // n of the longest context
 };
 
 template <class Key>
 class Counter {
  public:
-  Counter(const GapTask& task, const NgramRequest& request)
-      : task_(task),
-        language_(task.language()),
-        layout_(language_),
-        length_(static_cast<size_t>(language_.length())),
-        classes_(static_cast<size_t>(language_.classes())),
-        shown_(task.shown()),
+  Counter(const NgramSource& source, const NgramRequest& request)
+      : source_(source),
+        layout_(source),
+        length_(static_cast<size_t>(source.elements())),
+        classes_(static_cast<size_t>(source.classes())),
+        shown_(source.shown()),
         threads_(request.threads),
         poll_(request.poll),
         caller_(std::this_thread::get_id()) {}
 
   void learn(uint64_t samples) {
-    keys_ = keys_of(Split::train, 0, samples);
+    keys_ = keys_of(Split::train, 0, samples).keys;
     ends_ = part_by_symbol(keys_);
     parallel_for(classes_, 1, threads_, [&](size_t c, size_t) {
       asked_to_end();
       std::sort(keys_.begin() + begin_of(c), keys_.begin() + end_of(c));
     });
-    std::vector<uint64_t> visits(static_cast<size_t>(language_.states()), 0);
-    for (const Key key : keys_) ++visits[state_of(key)];
+    std::vector<uint64_t> visits(static_cast<size_t>(source_.answers()), 0);
+    for (const Key key : keys_) ++visits[answer_of(key)];
     commonest_ = static_cast<uint32_t>(std::max_element(visits.begin(), visits.end()) - visits.begin());
   }
 
-  // Calls visit(right) for each sample in order. right[n]: number of elements that the n-gram predicts right; right[0]:
-  // the same for the most frequent state.
+  // Calls visit(right, asked) for each sample in order. asked: number of elements; right[n]: how many of them the
+  // n-gram predicts right; right[0]: the same for the most frequent answer.
   template <class Visit>
   void score(Split split, uint64_t first, uint64_t samples, const Visit& visit) {
     const uint64_t round = std::max<uint64_t>(1, kRound / length_);
     for (uint64_t done = 0; done < samples; done += round) {
-      const auto marks = marks_of(keys_of(split, first + done, std::min(round, samples - done)));
-      for (size_t i = 0; i < marks.size(); i += length_) {
+      const Keys drawn = keys_of(split, first + done, std::min(round, samples - done));
+      const auto marks = marks_of(drawn.keys);
+      size_t e = 0;
+      for (const size_t asked : drawn.counts) {
         std::array<uint64_t, kMaxGram + 1> right{};
-        for (size_t e = i; e < i + length_; ++e)
+        for (const size_t end = e + asked; e < end; ++e)
           for (size_t n = 0; n < right.size(); ++n) right[n] += marks[e] >> n & 1;
-        visit(right);
+        visit(right, asked);
       }
     }
   }
 
  private:
+  // Keys of samples in order, and the number of each sample's keys.
+  struct Keys {
+    std::vector<Key> keys;
+    std::vector<size_t> counts;
+  };
   struct Query {
     Key key;
     uint32_t element;
@@ -78,42 +92,49 @@ class Counter {
   void asked_to_end() const {
     if (poll_ && std::this_thread::get_id() == caller_) poll_();
   }
-  uint32_t state_of(Key key) const { return static_cast<uint32_t>(key) & ((1U << layout_.state) - 1); }
-  size_t symbol_of(Key key) const { return static_cast<size_t>(shown_[state_of(key)]); }
+  uint32_t answer_of(Key key) const { return static_cast<uint32_t>(key) & ((1U << layout_.answer) - 1); }
+  size_t symbol_of(Key key) const {
+    if (!layout_.own) return static_cast<size_t>(shown_[answer_of(key)]);
+    return static_cast<size_t>(key >> (layout_.bits() - layout_.symbol)) - 1;
+  }
   ptrdiff_t begin_of(size_t symbol) const { return static_cast<ptrdiff_t>(symbol == 0 ? 0 : ends_[symbol - 1]); }
   ptrdiff_t end_of(size_t symbol) const { return static_cast<ptrdiff_t>(ends_[symbol]); }
 
-  // Keys of every element of these samples, in order.
-  std::vector<Key> keys_of(Split split, uint64_t first, uint64_t samples) const {
-    std::vector<Key> keys(samples * length_);
-    const GapConfig& gap = task_.gaps().law(split);
-    const bool wrong = gap.law != GapLaw::none && gap.content == GapContent::forbidden_symbol;
+  Keys keys_of(Split split, uint64_t first, uint64_t samples) const {
+    Keys out{std::vector<Key>(samples * length_), std::vector<size_t>(samples)};
     parallel_for(samples, kGrain, threads_, [&](size_t begin, size_t end) {
       asked_to_end();
-      std::vector<uint16_t> states((end - begin) * length_);
-      language_.draw(split, first + begin, end - begin, states.data());
-      Gaps gaps;
+      SeenFrames seen;
+      source_.draw(split, first + begin, end - begin, seen);
+      size_t from = 0;
       for (size_t i = begin; i < end; ++i) {
-        const uint16_t* sample = states.data() + (i - begin) * length_;
-        if (wrong) task_.gaps().draw(split, first + i, sample, static_cast<int>(length_), gaps);
-        add_sample(sample, wrong ? &gaps : nullptr, keys.data() + i * length_);
+        const std::span frames(seen.frames.data() + from, seen.ends[i - begin] - from);
+        out.counts[i] = add_sample(frames, out.keys.data() + i * length_);
+        from = seen.ends[i - begin];
       }
     });
-    return keys;
+    size_t kept = 0;  // closes up the room of elements without an answer
+    for (size_t i = 0; i < samples; ++i) {
+      const auto keys = out.keys.begin() + static_cast<ptrdiff_t>(i * length_);
+      if (kept < i * length_)
+        std::copy(keys, keys + static_cast<ptrdiff_t>(out.counts[i]), out.keys.begin() + static_cast<ptrdiff_t>(kept));
+      kept += out.counts[i];
+    }
+    out.keys.resize(kept);
+    return out;
   }
 
-  void add_sample(const uint16_t* sample, const Gaps* gaps, Key* out) const {
-    Key before = 0;
-    const auto see = [&](int32_t symbol) {
-      before = before >> layout_.symbol | static_cast<Key>(symbol + 1) << (kMaxGram - 2) * layout_.symbol;
-    };
-    size_t gap_frames = 0;
-    for (size_t e = 0; e < length_; ++e) {
-      out[e] = before << layout_.state | static_cast<Key>(language_.ids()[sample[e]]);
-      see(language_.symbols()[sample[e]]);
-      if (!gaps) continue;
-      for (int32_t g = 0; g < gaps->length[e]; ++g) see(gaps->wrong[gap_frames++]);
+  size_t add_sample(std::span<const SeenFrame> frames, Key* out) const {
+    Key context = 0;
+    size_t count = 0;
+    for (const SeenFrame& frame : frames) {
+      const Key before = context;
+      context = context >> layout_.symbol | static_cast<Key>(frame.symbol + 1)
+                                                << (layout_.symbols - 1) * layout_.symbol;
+      if (frame.answer < 0) continue;
+      out[count++] = (layout_.own ? context : before) << layout_.answer | static_cast<Key>(frame.answer);
     }
+    return count;
   }
 
   // Groups the keys by symbol; returns the end of each symbol's group.
@@ -136,7 +157,7 @@ class Counter {
     return ends;
   }
 
-  // Bit n of an element: the n-gram names its state.
+  // Bit n of an element: the n-gram names its answer.
   std::vector<uint16_t> marks_of(const std::vector<Key>& keys) const {
     std::vector<std::vector<Query>> queries(classes_);
     for (size_t i = 0; i < keys.size(); ++i) queries[symbol_of(keys[i])].push_back({keys[i], static_cast<uint32_t>(i)});
@@ -153,17 +174,21 @@ class Counter {
   void answer(size_t symbol, const std::vector<Query>& queries, std::vector<uint16_t>& marks) const {
     struct Found {
       typename std::vector<Key>::const_iterator begin, end;  // training elements of the context
-      uint32_t state;
+      uint32_t answer;
     };
     std::array<Found, kMaxGram + 1> found;
-    std::vector<uint32_t> counts(static_cast<size_t>(language_.states()), 0);
+    std::vector<uint32_t> counts(static_cast<size_t>(source_.answers()), 0);
     found[0] = {keys_.begin() + begin_of(symbol), keys_.begin() + end_of(symbol), commonest_};
     const Key* last = nullptr;
     for (const Query& query : queries) {
       bool same = last != nullptr;
       for (int n = 1; n <= kMaxGram; ++n) {
+        if (n > layout_.longest()) {
+          found[static_cast<size_t>(n)] = found[static_cast<size_t>(n - 1)];
+          continue;
+        }
         // Without the symbols before the last n; all of one symbol share the context of length 1.
-        const auto context = [shift = layout_.state + (kMaxGram - n) * layout_.symbol, n](Key key) {
+        const auto context = [shift = layout_.answer + (layout_.longest() - n) * layout_.symbol, n](Key key) {
           return n == 1 ? Key{0} : key >> shift;
         };
         const Key wanted = context(query.key);
@@ -173,31 +198,30 @@ class Counter {
         Found& here = found[static_cast<size_t>(n)];
         here.begin = std::partition_point(shorter.begin, shorter.end, [&](Key key) { return context(key) < wanted; });
         here.end = std::partition_point(here.begin, shorter.end, [&](Key key) { return context(key) == wanted; });
-        here.state = here.begin == here.end ? shorter.state : commonest(here.begin, here.end, counts);
+        here.answer = here.begin == here.end ? shorter.answer : commonest(here.begin, here.end, counts);
       }
       last = &query.key;
       for (size_t n = 0; n < found.size(); ++n)
-        marks[query.element] |= static_cast<uint16_t>((found[n].state == state_of(query.key) ? 1U : 0U) << n);
+        marks[query.element] |= static_cast<uint16_t>((found[n].answer == answer_of(query.key) ? 1U : 0U) << n);
     }
   }
 
-  // The most frequent state. `counts` is zero on entry and on return.
+  // The most frequent answer. `counts` is zero on entry and on return.
   template <class Iterator>
   uint32_t commonest(Iterator begin, Iterator end, std::vector<uint32_t>& counts) const {
-    uint32_t best = state_of(*begin);
+    uint32_t best = answer_of(*begin);
     for (Iterator key = begin; key != end; ++key) {
-      const uint32_t state = state_of(*key), n = ++counts[state];
-      if (n > counts[best] || (n == counts[best] && state < best)) best = state;
+      const uint32_t answer = answer_of(*key), n = ++counts[answer];
+      if (n > counts[best] || (n == counts[best] && answer < best)) best = answer;
     }
-    for (Iterator key = begin; key != end; ++key) counts[state_of(*key)] = 0;
+    for (Iterator key = begin; key != end; ++key) counts[answer_of(*key)] = 0;
     return best;
   }
 
-  const GapTask& task_;
-  const Language& language_;
+  const NgramSource& source_;
   const KeyLayout layout_;
   const size_t length_, classes_;
-  const std::span<const int32_t> shown_;  // class by state id
+  const std::span<const int32_t> shown_;  // class by answer
   const int threads_;
   const std::function<void()>& poll_;
   const std::thread::id caller_;
@@ -207,28 +231,35 @@ class Counter {
 };
 
 template <class Key>
-NgramFigures figures(const GapTask& task, const NgramRequest& request) {
-  Counter<Key> counter(task, request);
+NgramFigures figures(const NgramSource& source, const NgramRequest& request) {
+  Counter<Key> counter(source, request);
   counter.learn(request.train_samples);
   NgramFigures out;
-  const auto length = static_cast<double>(task.language().length());
-  std::array<uint64_t, kMaxGram + 1> valid{}, test{};
-  const auto add = [](auto& sums, const auto& right) {
-    for (size_t n = 0; n < sums.size(); ++n) sums[n] += right[n];
+  const auto length = static_cast<double>(source.elements());
+  struct Sums {
+    std::array<uint64_t, kMaxGram + 1> right{};
+    uint64_t asked = 0;
+    double share(size_t n) const { return static_cast<double>(right[n]) / static_cast<double>(asked); }
+  } valid, test;
+  const auto add = [](Sums& sums, const auto& right, size_t asked) {
+    for (size_t n = 0; n < right.size(); ++n) sums.right[n] += right[n];
+    sums.asked += asked;
   };
-  counter.score(request.valid, 0, request.valid_samples, [&](const auto& right) { add(valid, right); });
-  out.n = static_cast<int>(std::max_element(valid.begin() + 1, valid.end()) - valid.begin());
+  counter.score(request.valid, 0, request.valid_samples,
+                [&](const auto& right, size_t asked) { add(valid, right, asked); });
+  out.n = static_cast<int>(std::max_element(valid.right.begin() + 1, valid.right.end()) - valid.right.begin());
   RunningMean spread;
-  counter.score(request.test, request.first_test, request.test_samples, [&](const auto& right) {
-    add(test, right);
-    spread.add(static_cast<double>(right[static_cast<size_t>(out.n)]) / length);
+  counter.score(request.test, request.first_test, request.test_samples, [&](const auto& right, size_t asked) {
+    add(test, right, asked);
+    if (asked == 0) return;
+    spread.add(static_cast<double>(right[static_cast<size_t>(out.n)]) / static_cast<double>(asked),
+               static_cast<double>(asked) / length);
   });
-  const double valid_elements = static_cast<double>(request.valid_samples) * length,
-               test_elements = static_cast<double>(request.test_samples) * length;
-  out.majority = static_cast<double>(test[0]) / test_elements;
+  if (valid.asked == 0 || test.asked == 0) throw bad_input("baselines", "the samples ask for nothing");
+  out.majority = test.share(0);
   for (size_t n = 1; n <= kMaxGram; ++n) {
-    out.valid[n - 1] = static_cast<double>(valid[n]) / valid_elements;
-    out.test[n - 1] = static_cast<double>(test[n]) / test_elements;
+    out.valid[n - 1] = valid.share(n);
+    out.test[n - 1] = test.share(n);
   }
   out.stderr_ = spread.error();
   return out;
@@ -249,25 +280,27 @@ TaskConfig symbols_only(TaskConfig task) {
   return task;
 }
 
-uint64_t most_counted_samples(const Language& language) {
-  const uint64_t bytes = KeyLayout(language).bits() <= 64 ? sizeof(uint64_t) : sizeof(Wide);
-  return std::max<uint64_t>(1, kMaxBytes / (bytes * static_cast<uint64_t>(language.length())));
+uint64_t most_counted_samples(const NgramSource& source) {
+  const uint64_t bytes = KeyLayout(source).bits() <= 64 ? sizeof(uint64_t) : sizeof(Wide);
+  return std::max<uint64_t>(1, kMaxBytes / (bytes * static_cast<uint64_t>(source.elements())));
+}
+
+NgramFigures count_ngrams(const NgramSource& source, const NgramRequest& request) {
+  expect_samples(request.train_samples, "training samples");
+  expect_samples(request.valid_samples, "valid samples");
+  expect_samples(request.test_samples, "test samples");
+  if (const uint64_t most = most_counted_samples(source); request.train_samples > most)
+    throw bad_input("baselines", "training samples, expected at most " + std::to_string(most) + ", got " +
+                                     std::to_string(request.train_samples));
+  const KeyLayout layout(source);
+  if (layout.bits() > kMaxKeyBits)
+    throw bad_input("baselines", "symbols of n-grams, expected at most 65535, got " + std::to_string(source.classes()));
+  return layout.bits() <= 64 ? figures<uint64_t>(source, request) : figures<Wide>(source, request);
 }
 
 NgramFigures count_ngrams(std::shared_ptr<const Language> language, const TaskConfig& config,
                           const NgramRequest& request) {
-  expect_samples(request.train_samples, "training samples");
-  expect_samples(request.valid_samples, "valid samples");
-  expect_samples(request.test_samples, "test samples");
-  if (const uint64_t most = most_counted_samples(*language); request.train_samples > most)
-    throw bad_input("baselines", "training samples, expected at most " + std::to_string(most) + ", got " +
-                                     std::to_string(request.train_samples));
-  const KeyLayout layout(*language);
-  if (layout.bits() > 128)
-    throw bad_input("baselines",
-                    "symbols of n-grams, expected at most 65535, got " + std::to_string(language->classes()));
-  const GapTask task(std::move(language), symbols_only(config));
-  return layout.bits() <= 64 ? figures<uint64_t>(task, request) : figures<Wide>(task, request);
+  return count_ngrams(*ngram_source(std::move(language), config), request);
 }
 
 }  // namespace sb

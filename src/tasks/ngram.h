@@ -5,12 +5,15 @@
 // mark. The n-gram looks up the longest suffix of the context that occurs in training samples, and predicts the most
 // frequent state of the elements with that suffix (the lowest id on ties). If even the element's own symbol is new, it
 // predicts the most frequent state overall. It predicts at the data frame and keeps the prediction through the gap.
+//
+// In tasks of other kinds, answers take the place of states, and only frames with an answer are counted and scored.
+// Frames without one, such as distractors, are part of the context like wrong symbols.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <functional>
 
-#include "tasks/gap_task.h"
+#include "tasks/ngram_source.h"
 
 namespace sb {
 
@@ -38,9 +41,10 @@ struct NgramFigures {
 // here have the same n-grams.
 TaskConfig symbols_only(TaskConfig task);
 // Maximum number of training samples (memory limit); with more, count_ngrams throws bad_input.
-uint64_t most_counted_samples(const Language& language);
+uint64_t most_counted_samples(const NgramSource& source);
 
 // Memory: 8 bytes per training element, 16 with more than 127 symbols. Time: one sort of the training elements.
+NgramFigures count_ngrams(const NgramSource& source, const NgramRequest& request);
 NgramFigures count_ngrams(std::shared_ptr<const Language> language, const TaskConfig& task,
                           const NgramRequest& request);
 

@@ -13,6 +13,22 @@ constexpr double kCertain = 1 - 1e-9;
 
 }  // namespace
 
+void Oracle::frame(int16_t) {
+  throw check_failed("oracle", "this oracle follows dense frames");
+}
+
+void Oracle::dense_frame(const float*) {
+  throw check_failed("oracle", "this oracle follows symbols");
+}
+
+void Oracle::batch_frame(const Batch& batch, int row, int t) {
+  const size_t at = static_cast<size_t>(row) * static_cast<size_t>(batch.frames) + static_cast<size_t>(t);
+  if (batch.dense.empty())
+    frame(batch.symbol[at]);
+  else
+    dense_frame(batch.dense.data() + at * static_cast<size_t>(batch.channels));
+}
+
 Belief Oracle::belief(int gap_frames) const {
   std::vector<StateProbability> possible;
   posterior(possible, gap_frames);
@@ -54,13 +70,12 @@ std::vector<ElementBelief> follow(Oracle& oracle, const Batch& batch, int row) {
   std::vector<ElementBelief> out(static_cast<size_t>(batch.elements));
   std::vector<StateProbability> now;
   SummedPosterior summed(oracle.states());
-  const int16_t* symbol = batch.symbol.data() + static_cast<size_t>(row) * batch.frames;
   const int32_t* start = batch.start.data() + static_cast<size_t>(row) * (batch.elements + 1);
   int32_t since_certain = 0;
   oracle.reset();
   for (int e = 0; e < batch.elements; ++e) {
     for (int t = start[e]; t < start[e + 1]; ++t) {
-      oracle.frame(symbol[t]);
+      oracle.batch_frame(batch, row, t);
       oracle.posterior(now);
       for (const StateProbability& s : now) summed.add(s.id, s.probability);
     }

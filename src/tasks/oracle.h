@@ -30,10 +30,12 @@ class Oracle {
 
   virtual ~Oracle() = default;
   virtual int states() const = 0;
-  virtual int classes() const { return states(); }  // number of symbol classes
-  virtual bool exact() const { return true; }       // false: noise hides symbols, and beliefs are only bounds
-  virtual void reset() = 0;                         // begins a new sample
-  virtual void frame(int16_t symbol) = 0;           // class or kBlankFrame; throws check_failed if impossible here
+  virtual int classes() const { return states(); }       // number of symbol classes
+  virtual bool exact() const { return true; }            // false: noise hides symbols, and beliefs are only bounds
+  virtual void reset() = 0;                              // begins a new sample
+  virtual void frame(int16_t symbol);                    // class or kBlankFrame; throws check_failed if impossible here
+  virtual void dense_frame(const float* channels);       // instead of frame() in tasks with dense frames
+  void batch_frame(const Batch& batch, int row, int t);  // frame t of a row, whichever the batch has
   virtual Belief belief(int gap_frames = causal) const;
   // Entries > 0, ascending by id.
   virtual void posterior(std::vector<StateProbability>& out, int gap_frames = causal) const = 0;

@@ -59,6 +59,9 @@ class Task {
   virtual std::shared_ptr<const Task> at(Split split, int point) const;
   // The task as n-grams count it; null if they cannot name its answers.
   virtual const GapTask* counted() const { return nullptr; }
+  // Whether n-grams of the frames are a baseline of another kind. Its elements have one frame, and those with an answer
+  // show a symbol.
+  virtual bool counts_frames() const { return false; }
 
   // answers() for every frame, [batch][frames]; -1 if the frame has no answer.
   template <class Integer>

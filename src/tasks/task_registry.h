@@ -28,6 +28,7 @@ struct TaskKey {
   double least = 0, most = 0;  // of a number
   std::string meaning;
   std::vector<std::string> choices = {};  // of a text
+  bool file = false;  // a text that names a file: its content is part of the run id, its path is not
 };
 
 // A quantity that tests can vary without retraining.
@@ -39,12 +40,19 @@ struct TestAxis {
   std::string title;    // of the axis of a chart
 };
 
+// Content of a file that a key names, read once, so that run id and samples use the same bytes.
+struct TaskFile {
+  std::string path, bytes, sha256;
+};
+using TaskFiles = std::map<std::string, std::shared_ptr<const TaskFile>>;  // by key
+
 // Everything from which a task is made.
 struct TaskSetup {
   std::string kind = kGapsKind;
   uint64_t seed = 1;                      // of everything random in samples: grammar.seed
   int length = 200;                       // task.length
   std::map<std::string, TaskValue> keys;  // every key of the kind
+  TaskFiles files = {};                   // of the keys that name files
   // Only of the kind `gaps`, whose keys have defaults that depend on one another.
   GrammarConfig grammar = {};
   std::shared_ptr<const Automaton> automaton = {};  // null: built from `grammar`
@@ -55,6 +63,7 @@ struct TaskSetup {
   double real(const std::string& key) const { return std::get<double>(keys.at(key)); }
   const std::string& text(const std::string& key) const { return std::get<std::string>(keys.at(key)); }
   void expect_at_most(const std::string& bound, const std::string& key) const;  // throws if `key` exceeds `bound`
+  std::shared_ptr<const TaskFile> file(const std::string& key) const;  // throws bad_input if none was read
 };
 
 // Sizes that are known before samples can be drawn.
@@ -77,6 +86,7 @@ struct TaskRow {
   std::vector<TaskKey> keys = {};  // in display order
   int length = 200;                // default of task.length
   std::string length_meaning = "elements per sample";
+  Loss loss = Loss::cross_entropy;
   std::optional<TestAxis> axis = {};
   std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
   // The size with this point of the axis on test. Null: it is computed by making the task.
@@ -102,7 +112,7 @@ const std::vector<std::string>& reserved_task_keys();
 const std::vector<std::string>& reserved_eval_keys();
 
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll = {});
-// Loss of the kind with its default keys; nullopt if the kind is not registered here.
+// Loss of the kind; nullopt if it is not registered here.
 std::optional<Loss> usual_loss(const std::string& kind);
 TaskSize task_size(const TaskSetup& setup, std::optional<int> point = {});
 // Heading and text of a task of results: a number of the kind `gaps`, or the name of another kind. A kind that is not

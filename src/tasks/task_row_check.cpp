@@ -52,6 +52,10 @@ void check_key(const std::string& kind, const TaskKey& key) {
   if (key.meaning.empty()) throw bad_input(where, "meaning, expected a text");
   const auto* text = std::get_if<std::string>(&key.initial);
   if (!text) return check_number(where, key);
+  if (key.file) {
+    if (!text->empty() || !key.choices.empty()) throw bad_input(where, "a file has neither default nor choices");
+    return;
+  }
   if (std::find(key.choices.begin(), key.choices.end(), *text) == key.choices.end())
     throw bad_input(where, "default, expected one of the choices, got '" + printable(*text) + "'");
 }

@@ -484,5 +484,36 @@ TEST(TaskKind, ASuiteCrossesItsKeys) {
   EXPECT_EQ(varying_keys(suite.runs), (std::vector<std::string>{"task.length", "task.symbols"}));
 }
 
+TEST(TaskFile, ItsContentIsPartOfTheIdAndItsPathIsNot) {
+  const TemporaryFolder folder;
+  const std::string one = folder.file("one.txt"), two = folder.file("two.txt"), toml = folder.file("run.toml");
+  const std::string content(9000, 'x');
+  for (const std::string& path : {one, two}) write_file_atomically(path, content);
+  write_file_atomically(toml, "[task]\nkind = 'text'\nfile = 'one.txt'\n");
+  const auto config = resolve_config(toml, {}, {});
+  EXPECT_EQ(std::get<std::string>(config.values.task.keys.at("file")), one) << "relative to the config";
+  EXPECT_EQ(config.values.task.files.at("file")->bytes, content);
+  EXPECT_TRUE(lacks(config.canonical, "one.txt"));
+  EXPECT_EQ(resolve_config(toml, {"task.file=" + two}, {}).run_id, config.run_id);
+  EXPECT_EQ(resolve_text(config_toml(config, false)).run_id, config.run_id) << "from another folder";
+  write_file_atomically(two, content + "y");
+  EXPECT_NE(resolve_config(toml, {"task.file=" + two}, {}).run_id, config.run_id);
+
+  const Suite suite =
+      parse_suite("[task]\nkind = 'text'\n[grid]\ntask.file = ['one.txt', 'two.txt']\n", folder.file("s.toml"), {}, {});
+  ASSERT_EQ(suite.runs.size(), 2U);
+  EXPECT_EQ(suite.runs[0].run_id, config.run_id);
+  EXPECT_NE(suite.runs[1].run_id, config.run_id);
+}
+
+TEST(TaskFile, AMissingOneIsOneLine) {
+  EXPECT_EQ(fault_of("[task]\nkind = 'text'\n"), "[task.file] expected the path of a file, run.toml:1:1");
+  const std::string line = fault_of("[task]\nkind = 'text'\nfile = '/no/such.txt'\n");
+  EXPECT_TRUE(has(line, "[task.file] ", "/no/such.txt", ", run.toml:3:8")) << line;
+  EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  EXPECT_TRUE(has(fault_of("[task]\nkind = 'text'\nfile = 3\n"), "[task.file] wrong kind of value"));
+  EXPECT_TRUE(has(fault_of("[task]\nkind = 'text'\nfile = '/'\n"), "[task.file] "));
+}
+
 }  // namespace
 }  // namespace sb::test

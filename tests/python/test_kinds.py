@@ -1,4 +1,5 @@
 """Tasks of other kinds than the paper's."""
+import os
 import pickle
 import re
 import tempfile
@@ -163,9 +164,13 @@ class KindTest(unittest.TestCase):
 
     def test_records_and_tables(self):
         with tempfile.TemporaryDirectory() as runs:
-            kinds = ("copying", "counters", "dyck", "flip_flop", "pcfg", "recall", "tracking", "word_problem")
+            corpus = os.path.join(runs, "corpus.txt")
+            with open(corpus, "w") as file:
+                file.write("to be or not to be, that is the question. " * 40)
+            kinds = ("copying", "counters", "dyck", "flip_flop", "pcfg", "recall", "signals", "text", "tracking", "word_problem")
             for kind in kinds:
-                task = sb.Task(kind=kind, length=5)
+                keys = {"file": corpus, "span_probability": 0.5, "span_min": 1} if kind == "text" else {}
+                task = sb.Task(kind=kind, length=8 if kind == "text" else 5, **keys)
                 found = sb.evaluate(
                     lambda b: np.zeros((*b.shape[:2], task.answers), np.float32), task, [4], samples=9, valid_samples=9, grid_samples=9, ceiling_samples=9
                 )
@@ -227,6 +232,38 @@ class KindTest(unittest.TestCase):
         tracking = sb.Task(kind="tracking", length=50)
         self.assertAlmostEqual(amount(tracking, False) / plain, (20 + 8 + 4) / 20, places=1)
         self.assertAlmostEqual(amount(tracking, True) / plain, (20 + 8 + 8 + 4) / 20, places=1)
+
+    def test_text_is_known_by_its_content(self):
+        with tempfile.TemporaryDirectory() as folder:
+            one, two = os.path.join(folder, "one.txt"), os.path.join(folder, "two.txt")
+            for path in (one, two):
+                with open(path, "w") as file:
+                    file.write("to be or not to be, that is the question. " * 100)
+            task = sb.Task(kind="text", file=one, length=20)
+            assert task == sb.Task(kind="text", file=two, length=20), "the path does not matter"
+            assert task.config._native.canonical == sb.Task(kind="text", file=two, length=20).config._native.canonical
+            batch = task.batch("train", range(3))
+            assert batch.frames.shape == (3, 20, 256) and batch.targets.max() < 256
+            assert np.array_equal(pickle.loads(pickle.dumps(task)).batch("train", range(3)).symbols, batch.symbols)
+            found = sb.baselines(task, samples=20, train_samples=200)
+            assert np.isnan(found.table_learner) and found.n_gram[found.n - 1] > found.majority > found.chance
+            with self.assertRaisesRegex(ValueError, "no ceiling"):
+                sb.ceiling(task, samples=3)
+            with open(two, "a") as file:
+                file.write("!")
+            assert task != sb.Task(kind="text", file=two, length=20)
+            with self.assertRaisesRegex(ValueError, r"\[task.file\] .*missing.txt"):
+                sb.Task(kind="text", file=os.path.join(folder, "missing.txt"))
+        with self.assertRaisesRegex(ValueError, r"\[task.file\] expected the path of a file"):
+            sb.Task(kind="text")
+
+    def test_the_filter_of_signals_follows_dense_frames(self):
+        task = sb.Task(kind="signals", length=30, sensor_noise=1.0)
+        beliefs = sb.filter(task, 4, posterior=True)
+        assert beliefs.posterior.shape == (30, task.answers)
+        assert np.allclose(beliefs.posterior.sum(axis=1), 1)
+        assert np.array_equal(beliefs.states, task.sample("test", 4).states)
+        assert 0.3 < sb.ceiling(task, samples=50).accuracy < 1
 
     def test_baselines_of_other_kinds_are_one_clear_line(self):
         with self.assertRaises(ValueError) as refused:

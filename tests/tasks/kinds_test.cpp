@@ -74,6 +74,7 @@ TEST(TaskRegistry, ChecksRowsBeforeTheyAreRegistered) {
       {[](TaskRow& row) { row.keys[2].most = 30.5; }, "range, expected whole numbers"},
       {[](TaskRow& row) { row.keys[3].initial = std::string("oval"); }, "expected one of the choices, got 'oval'"},
       {[](TaskRow& row) { row.keys[3].meaning = ""; }, "[stranger, task.shape] meaning"},
+      {[](TaskRow& row) { row.keys[3].file = true; }, "[stranger, task.shape] a file has neither default nor choices"},
   };
   for (const auto& [change, expected] : cases) {
     const std::string line = refusal(change);
@@ -87,6 +88,8 @@ TEST(TaskRegistry, KnowsTheUsualLossOfKinds) {
   EXPECT_EQ(usual_loss("copying"), Loss::cross_entropy);
   EXPECT_EQ(usual_loss("gaps"), Loss::cross_entropy);
   EXPECT_EQ(usual_loss("not here"), std::nullopt);
+  for (const TaskRow& row : task_registry())
+    EXPECT_EQ(row.name == kGapsKind ? Loss::cross_entropy : example(row.name, 6)->shape().loss, row.loss) << row.name;
 }
 
 TEST(TaskRegistry, ThePageShowsTheFileOfTheExample) {

@@ -14,7 +14,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/portable.h"
-#include "random/philox.h"
+#include "random/word_stream.h"
 #include "tasks/task_registry.h"
 
 namespace sb {
@@ -68,27 +68,11 @@ void check(const RecallConfig& c) {
                                              c.shown_pairs(), c.asked_pairs(), c.needed_frames(), c.length));
 }
 
-// The words of a stream, one after the other.
-class Words {
- public:
-  explicit Words(const PhiloxStream& stream) : stream_(stream) {}
-  uint32_t next() {
-    if (at_ % 4 == 0) block_ = stream_.block(at_ / 4);
-    return block_[at_++ % 4];
-  }
-  int below(int bound) { return static_cast<int>(uint64_t{next()} * static_cast<uint64_t>(bound) >> 32); }
-
- private:
-  PhiloxStream stream_;
-  PhiloxBlock block_{};
-  uint32_t at_ = 0;
-};
-
 // Draws from 0 .. size-1 without replacement: the first entries of a Fisher-Yates shuffle.
 class Deck {
  public:
   explicit Deck(int64_t size) : order_(static_cast<size_t>(size)) { std::iota(order_.begin(), order_.end(), 0); }
-  void draw(int64_t count, Words& words, std::vector<int>& out) {
+  void draw(int64_t count, WordStream& words, std::vector<int>& out) {
     const auto n = static_cast<size_t>(count);
     for (size_t i = 0; i < n; ++i)
       std::swap(order_[i], order_[i + static_cast<size_t>(words.below(static_cast<int>(order_.size() - i)))]);
@@ -109,7 +93,7 @@ class Slots {
     for (int64_t i = 0; i < size; ++i)
       mean_.push_back(portable::exp((1 - power) * portable::log(static_cast<double>(i + 1))));
   }
-  void draw(int count, Words& words, std::vector<int>& out) {
+  void draw(int count, WordStream& words, std::vector<int>& out) {
     for (size_t i = 0; i < mean_.size(); ++i) {
       const double u = (static_cast<double>(words.next()) + 0.5) * 0x1p-32;
       clocks_[i] = {-portable::log(u) * mean_[i], static_cast<int>(i)};
@@ -139,7 +123,7 @@ class Drawer {
   std::vector<int> asked;       // [queries]: a pair
   std::vector<int> asked_at;    // [queries]: its frame
 
-  void draw(Words& words) {
+  void draw(WordStream& words) {
     if (c_.keys > 0) keys_.draw(c_.shown_pairs(), words, key);
     value.resize(static_cast<size_t>(c_.shown_pairs()));
     for (int& each : value) each = words.below(c_.values);
@@ -153,7 +137,7 @@ class Drawer {
 
  private:
   // All placements of the pairs before the queries are equally likely.
-  void scatter(Words& words) {
+  void scatter(WordStream& words) {
     cells_.draw(c_.showings(), words, shown_at);
     std::sort(shown_at.begin(), shown_at.end());
     for (size_t i = 0; i < shown_at.size(); ++i) shown_at[i] += static_cast<int>(i) * (c_.pair_frames() - 1);
@@ -161,7 +145,7 @@ class Drawer {
     std::iota(asked_at.begin(), asked_at.end(), c_.length - c_.asked_pairs());
   }
 
-  void pairs_first(Words& words) {
+  void pairs_first(WordStream& words) {
     shown_at.resize(static_cast<size_t>(c_.showings()));
     for (size_t i = 0; i < shown_at.size(); ++i) shown_at[i] = 2 * static_cast<int>(i);
     slots_.draw(c_.asked_pairs(), words, asked_at);
@@ -259,7 +243,7 @@ class Recall final : public Task {
     begin_plain_batch(shape(), split, samples, pad_to, out);
     Drawer drawer(c_);
     for (size_t b = 0; b < samples.size(); ++b) {
-      Words words(PhiloxStream(c_.seed, static_cast<uint32_t>(split), samples[b], Purpose::symbol));
+      WordStream words(PhiloxStream(c_.seed, static_cast<uint32_t>(split), samples[b], Purpose::symbol));
       drawer.draw(words);
       const size_t row = b * static_cast<size_t>(out.frames);
       const Row frames{out.symbol.data() + row, out.gap.data() + row};
@@ -289,14 +273,14 @@ class Recall final : public Task {
     }
   };
 
-  void fill_in(Words& words, const Row& frames) const {
+  void fill_in(WordStream& words, const Row& frames) const {
     std::fill_n(frames.gap, c_.length, 1);
     if (c_.filler == Filler::blank) return;
     const int symbols = c_.values + (c_.filler == Filler::any ? c_.keys : 0);
     for (int t = 0; t < c_.length; ++t) frames.symbol[t] = static_cast<int16_t>(words.below(symbols));
   }
 
-  void show_pairs(const Drawer& drawer, Words& words, const Row& frames) const {
+  void show_pairs(const Drawer& drawer, WordStream& words, const Row& frames) const {
     for (size_t i = 0; i < drawer.shown_at.size(); ++i) {
       const size_t pair = i % drawer.value.size();
       auto at = static_cast<size_t>(drawer.shown_at[i]);

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "base/number.h"
-#include "base/portable.h"
-#include "random/philox.h"
+#include "random/normal.h"
 #include "tasks/task_registry.h"
 
 namespace sb {
@@ -17,13 +16,6 @@ struct Signal {
   double decay = 0, noise = 0;
   int missing = 0;  // percent of the frames
 };
-
-// Two independent standard normal numbers, with the same bits on every machine.
-std::pair<double, double> normal_pair(uint32_t a, uint32_t b) {
-  const double radius = std::sqrt(-2 * portable::log((static_cast<double>(a) + 0.5) * 0x1p-32));
-  const double turn = unit_double(b);
-  return {radius * portable::cos_turns(turn), radius * portable::cos_turns(turn < 0.25 ? turn + 0.75 : turn - 0.25)};
-}
 
 // Posterior mean and variance of x_t given the frames up to t.
 class KalmanFilter final : public Estimator {
@@ -133,6 +125,7 @@ TaskRow tracking_row() {
                {"missing", int64_t{30}, 0, 100, "missing frames, percent"}},
       .length = 50,
       .length_meaning = "frames per sample",
+      .loss = Loss::squared_error,
       .axis = TestAxis{"missing", "missing", 0, 100, "percent of missing frames, tested without retraining",
                        "missing frames of the test, percent"},
       .make = [](const TaskSetup& setup, const Poll&) -> std::shared_ptr<const Task> {
