@@ -20,6 +20,12 @@ Error schedule_fault(const std::string& what, const Place& place) {
   return bad_input("train.schedule", what + ", " + place.text());
 }
 
+// 10 or 0.5
+std::string number_text(double value) {
+  return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<int64_t>(value))
+                                                              : shortest(value);
+}
+
 double schedule_number(const std::string& name, const TomlMember& member) {
   const auto* whole = std::get_if<int64_t>(&member.value.content);
   const auto* real = std::get_if<double>(&member.value.content);
@@ -114,7 +120,7 @@ std::string key_fault(const RunConfig& config, const ScheduledKey& each) {
                             : (key->above_low ? each.from > key->low : each.from >= key->low) &&
                                   (key->below_high ? each.from < key->high : each.from <= key->high);
   if (inside) return "";
-  return formatted("{}.from, expected {}, got {}", name, key->range(), shortest(each.from));
+  return formatted("{}.from, expected {}, got {}", name, key->range(), number_text(each.from));
 }
 
 std::string stage_fault(const ConfigStage& stage) {
@@ -163,9 +169,12 @@ TaskSchedule parse_schedule(const TomlValue& value) {
 
 std::string schedule_text(const TaskSchedule& schedule) {
   std::vector<std::string> members;
-  for (const auto& each : schedule)
+  for (const auto& each : schedule) {
+    const bool known = each.key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == std::string::npos;
+    const std::string key = known && !each.key.empty() ? each.key : toml_quoted(each.key);
     members.push_back(
-        formatted("task.{} = {{from = {}, over = {}}}", each.key, shortest(each.from), shortest(each.over)));
+        formatted("task.{} = {{from = {}, over = {}}}", key, number_text(each.from), number_text(each.over)));
+  }
   return formatted("{{{}}}", joined(members, ", "));
 }
 

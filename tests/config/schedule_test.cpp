@@ -61,6 +61,8 @@ TEST(Schedule, FaultsAreOneLine) {
             "[train.schedule] task.gap_max.from, expected 0..100000, got 3.5");
   EXPECT_EQ(fault("{task.gap_mx = {from = 3, over = 1}}"),
             "[train.schedule] task.gap_mx is no key of this task, did you mean task.gap_max?");
+  EXPECT_TRUE(fault("{task.'a \"b' = {from = 3, over = 1}}")
+                  .starts_with("[train.schedule] task.a \"b is no key of this task, expected task.length, "));
   for (const char* key : {"gap_law", "number", "test_gap_min", "gap_mu"})
     EXPECT_TRUE(fault(std::string("{task.") + key + " = {from = 1, over = 1}}")
                     .starts_with(std::string("[train.schedule] task.") + key +
