@@ -30,7 +30,7 @@ class Run:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"{name}: {done.stderr}")
-        (self.folder,) = (work / name).iterdir()
+        (self.folder,) = (path for path in (work / name).iterdir() if path.is_dir())
         self.result = json.loads((self.folder / "result.json").read_text())
         rows = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
         self.losses = [row["loss"] for row in rows if row["phase"] == "train"]
