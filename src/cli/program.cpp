@@ -122,7 +122,8 @@ std::string first_line(const std::string& text) {
 
 // libtorch's allocators throw an error of their own.
 bool is_about_memory(const std::string& line) {
-  for (const char* words : {"not enough memory", "can't allocate memory", "out of memory", "Cannot allocate memory"})
+  for (const char* words : {"not enough memory", "can't allocate memory", "out of memory", "Cannot allocate memory",
+                            "CUBLAS_STATUS_ALLOC_FAILED"})
     if (line.find(words) != std::string::npos) return true;
   return false;
 }

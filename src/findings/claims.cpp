@@ -77,6 +77,7 @@ Scale scale_of(const TomlValue& block) {
   read_members(block, {{"name", id_into(out.name)},
                        {"title", text_into(out.title, 400)},
                        {"keys", keys_into(out.keys)},
+                       {"results", keys_into(out.results)},
                        {"params", ends_into(out.least_params, out.most_params)},
                        {"sizes", ends_into(out.least_size, out.most_size)},
                        {"match", real_into(out.match, 1, 1e6)}});

@@ -9,6 +9,7 @@
 //   name = "small"
 //   title = "8 layers, 4.7 M parameters"
 //   keys = {model.layers = 8, grammar.vocab = 41}   # values that a run must have
+//   results = {train.updates = 3125}                # and these, to be in the results table and the learning curves
 //   params = [4.4e6, 5e6]                           # range of parameters
 //   sizes = [1e6, 1.2e7]                            # range of parameters in comparisons over params
 //   match = 1.2                                     # largest ratio of parameters between two arms
@@ -117,7 +118,7 @@ struct Claim {
 
 struct Scale {
   std::string name, title;
-  ConfigMap keys;
+  ConfigMap keys, results;
   double least_params = 0, most_params = 1e18;
   double least_size = 0, most_size = 1e18;
   double match = 1e18;

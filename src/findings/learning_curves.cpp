@@ -64,7 +64,7 @@ LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidC
     const Group& group = rows.groups[rows.group_of[run]];
     if (!curves.contains(rows.runs[run].folder) || result.task != task || is_choice(rows, claims, run) ||
         (keys != claims.task_keys.end() && !meets(group, keys->second, {})) || !fits(group, {result.model, {}, {}}) ||
-        !of_scale(rows, group, scale, {}) || protocol_of(rows, group) != protocol)
+        !of_scale(rows, group, scale, {}) || !meets(group, scale.results, {}) || protocol_of(rows, group) != protocol)
       continue;
     runs.push_back(run);
     if (!lost(run)) updates = std::max(updates, result.updates);

@@ -107,7 +107,7 @@ class Filler {
     if (const auto keys = claims_.task_keys.find(place.first);
         keys != claims_.task_keys.end() && !meets(group, keys->second, {}))
       return false;
-    return of_scale(rows_, group, scale_, {}) && fits(group, {model, {}, {}});
+    return of_scale(rows_, group, scale_, {}) && meets(group, scale_.results, {}) && fits(group, {model, {}, {}});
   }
 
   bool belongs(size_t number, const std::string& model, const ResultPlace& place) const {

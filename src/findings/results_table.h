@@ -52,10 +52,10 @@ using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
 
 // The paper's numbers are there only at its scale. Rows: the paper's models in its order, then n-grams and the ceiling,
 // each as the mean over all grammars of its column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must
-// have the paper's switches, this scale and exactly this protocol. Of several groups, the one with the most grammars is
-// used, then the one with more updates, then the larger, then the first. Collapsed and diverged runs are excluded; a
-// footnote names them. Runs that collapsed at another learning rate are named too, and a better run of the model under
-// other settings. Lines below the table give learning rates and residuals.
+// have the paper's switches, this scale with its `results` keys, and exactly this protocol. Of several groups, the one
+// with the most grammars is used, then the one with more updates, then the larger, then the first. Collapsed and
+// diverged runs are excluded; a footnote names them. Runs that collapsed at another learning rate are named too, and a
+// better run of the model under other settings. Lines below the table give learning rates and residuals.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol);
 
 }  // namespace sb

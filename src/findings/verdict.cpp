@@ -253,9 +253,10 @@ bool ScaleVerdict::has_one_grammar() const {
 
 std::string ScaleVerdict::words() const {
   if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
-  // " in 2 of 6, 6 not run"
+  // " in 1 of 6, supported in 2, 6 not run"
   const auto of = [&](size_t count) {
-    return formatted(" in {} of {}{}", count, with_runs,
+    const bool mixed = verdict != Verdict::undecided && supported > 0;
+    return formatted(" in {} of {}{}{}", count, with_runs, mixed ? formatted(", supported in {}", supported) : "",
                      with_runs < parts ? formatted(", {} not run", parts - with_runs) : "");
   };
   if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted) : "");

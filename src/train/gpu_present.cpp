@@ -313,7 +313,16 @@ class GraphExecutor final : public Executor {
   // As `train.accumulate` counts them: of all ranks together.
   std::string micro_batches() const { return std::to_string(trainer_.micro_batches() * trainer_.ranks()); }
 
-  static std::string memory() { return gibibytes(static_cast<double>(gpu_facts().bytes)); }
+  // "139.8 GiB", or "139.8 GiB (of which other programs hold 97.2 GiB)".
+  static std::string memory() {
+    const std::string all = gibibytes(static_cast<double>(gpu_facts().bytes));
+    size_t free = 0, total = 0;
+    if (cudaMemGetInfo(&free, &total) != cudaSuccess) return all;
+    const auto own = c10::cuda::CUDACachingAllocator::getDeviceStats(0).reserved_bytes[0].current;
+    constexpr double context = 1 << 30;  // bytes of this process outside the allocator: kernels, libraries; at most
+    const double others = static_cast<double>(total - free) - static_cast<double>(own) - context;
+    return others < context ? all : all + " (of which other programs hold " + gibibytes(others) + ")";
+  }
 
   Trainer& trainer_;
   c10::cuda::CUDAStream copies_;

@@ -295,14 +295,14 @@ TEST_F(SuiteProcesses, RunSavesAndStopsIfProgressPipeCloses) {
 TEST_F(SuiteProcesses, SignalDuringPreparationStopsRunsAtOnce) {
   std::string text = suite_text("1000000");
   for (const auto& [from, to] : std::map<std::string, std::string>{
-           {"vocab = 6", "vocab = 256"}, {"ambiguities = 2", "ambiguities = 255"}, {"depth = 3", "depth = 255"}})
+           {"vocab = 6", "vocab = 181"}, {"ambiguities = 2", "ambiguities = 180"}, {"depth = 3", "depth = 180"}})
     text.replace(text.find(from), from.size(), to);
   {
     Started suite(command(write(text)));
     ASSERT_TRUE(eventually([&] {
       const auto runs = children_of(suite.pid());
       return runs.size() == 2 &&
-             std::any_of(runs.begin(), runs.end(), [](pid_t run) { return processor_seconds(run) > 2; });
+             std::any_of(runs.begin(), runs.end(), [](pid_t run) { return processor_seconds(run) > 1; });
     }));
     suite.signal(SIGTERM);
     EXPECT_TRUE(exits(suite.wait(), 75));

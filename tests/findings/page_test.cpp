@@ -1,13 +1,13 @@
 #include "findings/page.h"
 
-#include "findings/findings_figures.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
 #include "../base/expect.h"
+#include "findings/findings_figures.h"
+#include "findings/results_table.h"
 #include "worlds.h"
 
 namespace sb::test {
@@ -216,16 +216,16 @@ TEST(FindingsFigures, ShowLearningCurvesWithFailedRunsApart) {
   EXPECT_TRUE(has(figures.back().svg, "Mamba (failed)"));
 }
 
-TEST(FindingsFigures, LearningCurvesHoldOnlyTheLongestRunsOfTheTask) {
+TEST(FindingsFigures, LearningCurvesAndTableHoldOnlyRunsOfTheScalesLength) {
   auto runs = small_runs(
       "[task]\nnumber = 3\n[grid]\nmodel.name = [\"gla\"]\nrun.seed = [1, 2]\n"
-      "task.gap_probability = [0.1, 0.5]\ntrain.updates = [20, 10]\n",
+      "task.gap_probability = [0.1, 0.5]\ntrain.updates = [3125, 900]\n",
       [](Result& r) { set_accuracy(r, .8); });
   ASSERT_EQ(runs.size(), 8U);
   ValidCurves curves;
   for (auto& run : runs) {
     run.folder = run.result.run_id;
-    const bool wanted = run.result.config.at("task.gap_probability") == "0.1" && run.result.updates == 20;
+    const bool wanted = run.result.config.at("task.gap_probability") == "0.1" && run.result.updates == 3125;
     curves[run.folder] = {{10, wanted ? .3 : .9}};
   }
   const Claims claims = shipped_claims();
@@ -235,6 +235,15 @@ TEST(FindingsFigures, LearningCurvesHoldOnlyTheLongestRunsOfTheTask) {
   ASSERT_EQ(figure.lines[0].points.size(), 1U);
   EXPECT_NEAR(figure.lines[0].points[0].y, .3, 1e-12);
   EXPECT_TRUE(learning_curves(rows, claims, curves, *claims.scale("small"), "corrected", 1).lines.empty());
+
+  const auto gla_cells = [&](const Rows& from) {
+    const auto table =
+        results_table(from, claims, *claims.scale("small"), [](const ConfigMap&) { return "corrected"; });
+    return table[1].cells.count({3, ResultColumn::corrected});
+  };
+  EXPECT_EQ(gla_cells(rows), 1U);
+  std::erase_if(runs, [](const TableRun& run) { return run.result.updates == 3125; });
+  EXPECT_EQ(gla_cells(rows_from(runs)), 0U);
 }
 
 TEST(Markers, EncloseTableAndKeepOtherText) {

@@ -37,7 +37,7 @@ TEST(Claim, ReportsHowManyPartsAreContradicted) {
       [](const Result& r) { return r.model == "transformer" ? (r.task == 3 ? .1 : .9) : as_in_the_paper(r); }));
   const ScaleVerdict v = judged(rows, "attention_leads");
   EXPECT_EQ(v.verdict, Verdict::contradicted);
-  EXPECT_EQ(v.words(), "contradicted in 6 of 12");
+  EXPECT_EQ(v.words(), "contradicted in 6 of 12, supported in 6");
   EXPECT_EQ(v.supported, 6U);
 }
 

@@ -140,7 +140,7 @@ def record(folder, model, layer, forward):
     y.backward(torch.from_numpy(cot))
     stored["y"], stored["dx"] = ("F32", y.detach().numpy()), ("F32", leaf.grad.numpy())
     for name, parameter in layer.named_parameters():
-        if "g." + name not in record_layers.LEFT_OUT:
+        if "g." + name not in record_layers.LEFT_OUT | {"g.fgate_preact.bias"}:
             stored["g." + name] = ("F32", parameter.grad.numpy())
     record_layers.write(folder / (model + "_authors_d32.safetensors"), stored,
                         {"layer": model, "d_model": str(width), "n_head": "2", "B": str(batch), "T": str(frames),
