@@ -106,7 +106,7 @@ TEST(Loader, ThrowsAfterLastBatch) {
   loader.next();
   loader.next();
   for (int i = 0; i < 2; ++i) EXPECT_THROW(loader.next(), Error);
-  Loader none(data.task, Split::train, kBatch, 2, 2);
+  Loader none(data, Split::train, kBatch, 2, 2);
   EXPECT_THROW(none.next(), Error);
 }
 
