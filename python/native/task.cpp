@@ -24,6 +24,20 @@ std::shared_ptr<PyTask> make_py_task(std::shared_ptr<const Config> config, std::
   return point ? at(*out, *point) : out;
 }
 
+// The task that update `update` trains on.
+std::shared_ptr<PyTask> of_update(const PyTask& task, int64_t update) {
+  auto out = std::make_shared<PyTask>(task);
+  out->data.task = task.data.train_task(update);
+  return out;
+}
+
+// First updates of the tasks of train.schedule; [0] without one.
+std::vector<int64_t> stages(const PyTask& task) {
+  std::vector<int64_t> out;
+  for (const TrainingStage& stage : task.data.stages) out.push_back(stage.first);
+  return out.empty() ? std::vector<int64_t>{0} : out;
+}
+
 // Amplitude of the noise; of another kind than gaps, as its samples have it.
 double noise(const PyTask& task) {
   const TaskSection& section = task.config->resolved.values.task;
@@ -58,7 +72,9 @@ void bind_task(py::module_& m) {
       .def_property_readonly("states", [](const PyTask& t) { return t.task().states(); })
       .def_property_readonly("text", [](const PyTask& t) { return t.task().canonical_text(); })
       .def("longest", [](const PyTask& t, const std::string& split) { return t.task().max_frames(parse_split(split)); })
-      .def("at", &at);
+      .def("at", &at)
+      .def_property_readonly("stages", &stages)
+      .def("of_update", &of_update);
 }
 
 }  // namespace sb::python

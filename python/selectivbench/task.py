@@ -297,6 +297,13 @@ class Task:
         out._config, out._grammar = self._config, self._grammar
         return out
 
+    def _of_update(self, update: int) -> Task:
+        """The task that this update trains on, which ``train.schedule`` may change."""
+        out = Task.__new__(Task)
+        out._native = self._native.of_update(update)
+        out._config, out._grammar = self._config, self._grammar
+        return out
+
     def sample(self, split: str, index: int) -> Sample:
         """A sample. It depends only on seed, split and index.
 

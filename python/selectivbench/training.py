@@ -265,9 +265,13 @@ def _settings(config: Config, device: torch.device, precision: str) -> dict[str,
 
 
 def _batches(config: Config, first: int) -> Iterator[Batch]:
-    """The batches of the updates from ``first`` on, in the program's order."""
+    """The batches of the updates from ``first`` on, in the program's order and with ``train.schedule``."""
     t = config.values["train"]
-    samples = t["updates"] * t["batch"]
-    order = (t["order_seed"], samples) if t["order_seed"] else None
-    start = first * t["batch"]
-    return iter(config.task.batches("train", t["batch"], start, samples - start, order=order))
+    batch, updates = t["batch"], t["updates"]
+    order = (t["order_seed"], updates * batch) if t["order_seed"] else None
+    ends = [*config.task._native.stages[1:], updates]
+    for begin, end in zip(config.task._native.stages, ends):
+        begin = max(begin, first)
+        if begin < end:
+            task = config.task._of_update(begin)
+            yield from task.batches("train", batch, begin * batch, (end - begin) * batch, order=order)

@@ -14,7 +14,8 @@ namespace {
 bool has_part(const ResolvedConfig& config, const ConfigKey& p) {
   const bool unused = (p.name() == "task.kind" && config.values.task.kind == kGapsKind) ||
                       (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
-                      (p.name() == "train.order_seed" && config.values.train.order_seed == 0);
+                      (p.name() == "train.order_seed" && config.values.train.order_seed == 0) ||
+                      (p.name() == "train.schedule" && config.values.train.schedule.empty());
   return p.identifies && !unused && !silenced(config.values, p);
 }
 

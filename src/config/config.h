@@ -56,6 +56,15 @@ struct ModelSection {
   std::map<std::string, std::string> switches;
 };
 
+// A numeric key of [task], without its section, that starts at `from` and moves linearly to its configured value during
+// the first `over` of the updates, a share.
+struct ScheduledKey {
+  std::string key;
+  double from = 0, over = 1;
+  bool operator==(const ScheduledKey&) const = default;
+};
+using TaskSchedule = std::vector<ScheduledKey>;  // sorted by key
+
 struct TrainSection {
   int64_t updates = 3125;
   int batch = 64;
@@ -70,6 +79,7 @@ struct TrainSection {
   uint64_t order_seed = 0;       // order of the training samples; 0: in index order
   Precision precision = Precision::fp32;
   DeviceKind device = DeviceKind::automatic;
+  TaskSchedule schedule;  // empty: every update trains on the configured task
 };
 
 struct EvalSection {

@@ -128,12 +128,6 @@ bool is_bare_word(const std::string& text) {
   });
 }
 
-void move_place(TomlValue& value, const Place& place) {
-  value.place = place;
-  if (auto* list = std::get_if<TomlValue::List>(&value.content))
-    for (auto& item : *list) move_place(item, place);
-}
-
 // ", did you mean train.lr?" for a key without its section: every section that has this key, or else the key with the
 // nearest name.
 std::string section_hint(const std::string& key) {

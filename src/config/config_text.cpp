@@ -32,6 +32,12 @@ bool foreign(const ResolvedConfig& config, const ConfigKey& p) {
   return !p.task_kind.empty() && p.task_kind != config.values.task.kind;
 }
 
+// An empty schedule is written only by `config show`, so that other runs have the same files as before there were
+// schedules.
+bool is_empty_schedule(const ResolvedConfig& config, const std::string& name) {
+  return name == "train.schedule" && config.values.train.schedule.empty();
+}
+
 std::vector<std::pair<ConfigKey, ConfigValue>> own_values(const ResolvedConfig& config) {
   std::vector<std::pair<ConfigKey, ConfigValue>> out;
   const TaskRow& row = find_task(config.values.task.kind);
@@ -49,10 +55,11 @@ std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& sect
   for (const auto& p : config_keys()) {
     if (p.section != section || foreign(config, p)) continue;
     if (p.name() == "task.kind" && config.values.task.kind == kGapsKind && !origins) continue;
+    if (is_empty_schedule(config, p.name()) && !origins) continue;
     const bool replaced =
         p.name() == "grammar.automaton" && !config.values.grammar.automaton.empty() && !automaton.empty();
     lines.push_back(
-        {p.key, replaced ? toml_quoted(automaton) : toml_text(p.get(config.values)), has_effect(config, p)});
+        {p.key, replaced ? toml_quoted(automaton) : toml_text(p, p.get(config.values)), has_effect(config, p)});
   }
   for (const auto& [key, value] : own_values(config))
     if (key.section == section) lines.push_back({key.key, toml_text(value)});
@@ -112,7 +119,7 @@ std::string config_json(const ResolvedConfig& config) {
   for (const auto& section : section_names()) {
     Json& members = values[section] = Json::object();
     for (const auto& p : config_keys())
-      if (p.section == section && !foreign(config, p))
+      if (p.section == section && !foreign(config, p) && !is_empty_schedule(config, p.name()))
         members[p.key] = std::visit([](const auto& v) { return Json(v); }, p.get(config.values));
     for (const auto& [key, value] : own_values(config))
       if (key.section == section) members[key.key] = std::visit([](const auto& v) { return Json(v); }, value);
@@ -121,6 +128,7 @@ std::string config_json(const ResolvedConfig& config) {
   }
   Json origins = Json::object();
   for (const auto& [name, origin] : config.origins) {
+    if (is_empty_schedule(config, name)) continue;
     const ConfigKey* p = find_config_key(name);
     origins[name] = origin.text() + (p != nullptr && !has_effect(config, *p) ? ", has no effect here" : "");
   }
@@ -132,7 +140,7 @@ std::string parameter_table(const ModelRules& rules) {
   TextTable table({"parameter", "default", "range", "meaning"}, "llll");
   for (const auto& p : config_keys()) {
     const bool unset = p.name() == "grammar.density";
-    table.row({p.name(), unset ? "unset" : toml_text(p.get(defaults)), p.range(), p.meaning});
+    table.row({p.name(), unset ? "unset" : toml_text(p, p.get(defaults)), p.range(), p.meaning});
   }
   TextTable own({"key", "task.kind", "default", "range", "meaning"}, "lllll");
   const ConfigKey& length = *find_config_key("task.length");
@@ -152,7 +160,7 @@ std::string parameter_json(const ModelRules& rules) {
   Json out = Json::array();
   for (const auto& p : config_keys())
     out.push_back({{"name", p.name()},
-                   {"default", toml_text(p.get(defaults))},
+                   {"default", toml_text(p, p.get(defaults))},
                    {"range", p.range()},
                    {"meaning", p.meaning},
                    {"identifies", p.identifies}});

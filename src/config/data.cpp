@@ -1,8 +1,58 @@
 #include "config/data.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "config/task_schedule.h"
+#include "tasks/gap_task.h"
 
 namespace sb {
+
+namespace {
+
+// The task of a stage. Stages of `gaps` share the language of the configured task, which takes long to build.
+std::shared_ptr<const Task> stage_task(const RunConfig& stage, const Task& configured,
+                                       const std::function<void()>& poll) {
+  TaskSetup setup = task_setup(stage);
+  const auto* gaps = setup.kind == kGapsKind ? dynamic_cast<const GapTask*>(&configured) : nullptr;
+  if (gaps && gaps->language().length() == setup.length)
+    return std::make_shared<const GapTask>(gaps->shared_language(), setup.gaps);
+  if (const auto* sampler = gaps ? dynamic_cast<const Sampler*>(&gaps->language()) : nullptr)
+    setup.automaton = std::make_shared<const Automaton>(sampler->automaton());
+  return make_task(setup, poll);
+}
+
+std::vector<TrainingStage> make_stages(const RunConfig& config, const Task& configured,
+                                       const std::function<void()>& poll) {
+  std::vector<TrainingStage> out;
+  if (config.train.schedule.empty()) return out;
+  const TaskShape wanted = configured.shape();
+  for (const auto& [first, stage] : config_stages(config)) {
+    out.push_back({first, stage_task(stage, configured, poll)});
+    const TaskShape shape = out.back().task->shape();
+    if (shape.channels != wanted.channels || shape.answers != wanted.answers)
+      throw bad_input("train.schedule", "update " + std::to_string(first) + ": expected the task's " +
+                                            std::to_string(wanted.channels) + " channels and " +
+                                            std::to_string(wanted.answers) + " answers, got " +
+                                            std::to_string(shape.channels) + " and " + std::to_string(shape.answers));
+    out.back().task->check_split(Split::train);
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::shared_ptr<const Task>& RunData::train_task(int64_t update) const {
+  const auto after = std::upper_bound(stages.begin(), stages.end(), update,
+                                      [](int64_t u, const TrainingStage& stage) { return u < stage.first; });
+  return after == stages.begin() ? task : std::prev(after)->task;
+}
+
+int RunData::max_train_frames() const {
+  int most = task->max_frames(Split::train);
+  for (const auto& stage : stages) most = std::max(most, stage.task->max_frames(Split::train));
+  return most;
+}
 
 TaskSetup task_setup(const RunConfig& config) {
   const GrammarSection& grammar = config.grammar;
@@ -25,12 +75,24 @@ RunData make_data(const RunConfig& config, const std::function<void()>& poll) {
     throw bad_input("grammar.automaton", "the automaton file has not been read");
   RunData data;
   data.task = make_task(task_setup(config), poll);
+  data.stages = make_stages(config, *data.task, poll);
   if (config.quirks.select_on_test) data.select = Split::test;
   return data;
 }
 
 TaskSize size_of_task(const RunConfig& config, std::optional<int> point) {
-  return task_size(task_setup(config), point);
+  TaskSize out = task_size(task_setup(config), point);
+  if (config.train.schedule.empty()) return out;
+  const std::vector<ConfigStage> stages = config_stages(config);
+  double frames = 0;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const int64_t end = i + 1 < stages.size() ? stages[i + 1].first : config.train.updates;
+    const TaskSize size = task_size(task_setup(stages[i].config));
+    frames += static_cast<double>(end - stages[i].first) * size.train_frames;
+    out.max_train_frames = std::max(out.max_train_frames, size.max_train_frames);
+  }
+  out.train_frames = frames / static_cast<double>(config.train.updates);
+  return out;
 }
 
 }  // namespace sb

@@ -9,9 +9,19 @@
 
 namespace sb {
 
-struct RunData {
+// The task of the updates from `first` on.
+struct TrainingStage {
+  int64_t first = 0;
   std::shared_ptr<const Task> task;
-  Split select = Split::valid;  // split of the periodic evaluation
+};
+
+struct RunData {
+  std::shared_ptr<const Task> task;        // as configured: of evaluations, baselines and ceiling
+  Split select = Split::valid;             // split of the periodic evaluation
+  std::vector<TrainingStage> stages = {};  // of train.schedule; empty: every update trains on `task`
+
+  const std::shared_ptr<const Task>& train_task(int64_t update) const;
+  int max_train_frames() const;  // of a sample, over all updates
 };
 
 // `poll` is called now and then and may throw to end the work.
@@ -19,7 +29,8 @@ RunData make_data(const RunConfig& config, const std::function<void()>& poll = {
 
 // Everything from which the run's task is made.
 TaskSetup task_setup(const RunConfig& config);
-// Sizes of the task, computed without making the task. `point`: value of the test axis on the test split.
+// Sizes of the task, computed without making the task. `point`: value of the test axis on the test split. Training
+// frames are means over the updates, with train.schedule.
 TaskSize size_of_task(const RunConfig& config, std::optional<int> point = {});
 
 }  // namespace sb

@@ -11,6 +11,7 @@
 #include "config/automaton_file.h"
 #include "config/protocol.h"
 #include "config/task_keys.h"
+#include "config/task_schedule.h"
 #include "grammar/build.h"
 #include "grammar/sampler.h"
 
@@ -167,6 +168,7 @@ class Resolver : private ConfigDraft {
       derived("eval.gaps", "task.number");
     }
     derive_test_gaps(*this);
+    derive_schedule(*this);
   }
 
   void check_across() {
@@ -183,6 +185,7 @@ class Resolver : private ConfigDraft {
     refuse_unless(!gpu_only || t.device == DeviceKind::cuda, "train.precision",
                   formatted("{} needs device cuda, expected fp32 or fp64 on the cpu", to_string(t.precision)),
                   {"train.precision", "train.device"});
+    check_schedule(*this);
     const auto& points = values().eval.points;
     const auto& axis = find_task(values().task.kind).axis;
     if (!axis) return;
@@ -228,11 +231,14 @@ class Resolver : private ConfigDraft {
     if (!good("grammar.") || values().task.kind != kGapsKind) return;
     const int64_t states = g.file ? g.file->automaton.states() : built_states(g.build);
     if (states > kMaxStates) return;
-    const int64_t entries = (int64_t{values().task.length} + 1) * states;
+    int64_t length = values().task.length;
+    for (const auto& each : values().train.schedule)
+      if (each.key == "length") length = std::max(length, static_cast<int64_t>(std::clamp(each.from, 0.0, 1e6)));
+    const int64_t entries = (length + 1) * states;
     refuse_unless(entries <= kMaxReachEntries, "task.length",
-                  formatted("a table of {} lengths times {} states, expected at most {} entries, got {}",
-                            values().task.length + 1, states, kMaxReachEntries, entries),
-                  {"task.length", "grammar.automaton", "grammar.depth", "grammar.vocab"});
+                  formatted("a table of {} lengths times {} states, expected at most {} entries, got {}", length + 1,
+                            states, kMaxReachEntries, entries),
+                  {"task.length", "train.schedule", "grammar.automaton", "grammar.depth", "grammar.vocab"});
   }
 
   const ModelRules& rules_;

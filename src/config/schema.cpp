@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/suggest.h"
+#include "config/task_schedule.h"
 
 namespace sb {
 namespace {
@@ -78,6 +79,8 @@ std::string ConfigKey::range() const {
       return join_or(choices);
     case Kind::wholes:
       return formatted("a list of {}..{}", least, most);
+    case Kind::schedule:
+      return "{task.KEY = {from, over}}";
     case Kind::text:
       break;
   }
@@ -168,11 +171,17 @@ ConfigValue parse_value(const ConfigKey& p, const TomlValue& value) {
       return parse_real(p, value);
     case Kind::wholes:
       return parse_wholes(p, value);
+    case Kind::schedule:
+      return schedule_text(parse_schedule(value));
     case Kind::text:
     case Kind::choice:
       break;
   }
   return parse_text(p, value);
+}
+
+std::string toml_text(const ConfigKey& key, const ConfigValue& value) {
+  return key.kind == Kind::schedule ? std::get<std::string>(value) : toml_text(value);
 }
 
 std::string toml_text(const ConfigValue& value) {

@@ -19,7 +19,8 @@ constexpr const char* kAutomaticWord = "auto";
 using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 struct ConfigKey {
-  enum class Kind { truth, whole, real, text, choice, wholes };  // wholes: a sorted set of integers
+  // wholes: a sorted set of integers; schedule: a table, held as its TOML text
+  enum class Kind { truth, whole, real, text, choice, wholes, schedule };
 
   std::string section, key;
   Kind kind = Kind::whole;
@@ -59,6 +60,7 @@ const std::vector<std::string>& section_names();
 ConfigValue parse_value(const ConfigKey& parameter, const TomlValue& value);
 
 std::string toml_text(const ConfigValue& value);
+std::string toml_text(const ConfigKey& key, const ConfigValue& value);  // as a file spells the value of this key
 std::string json_text(const ConfigValue& value);
 
 const char* to_string(Precision precision);

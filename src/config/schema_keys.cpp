@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "config/schema.h"
+#include "config/task_schedule.h"
 
 namespace sb {
 namespace {
@@ -184,6 +185,13 @@ void add_train(Section s) {
               [](auto& c) { return &c.train.precision; });
   s.choice<3>("device", "device; auto: the GPU if this build and machine have one, else the CPU",
               [](auto& c) { return &c.train.device; });
+  ConfigKey& schedule = s.add("schedule", Kind::schedule,
+                              "keys of [task] that move over the updates: from a first value to the configured one, "
+                              "reached after this share of the updates");
+  schedule.get = [](const RunConfig& c) { return ConfigValue(schedule_text(c.train.schedule)); };
+  schedule.set = [](RunConfig& c, const ConfigValue& value) {
+    c.train.schedule = parse_schedule({std::get<std::string>(value), {}});
+  };
 }
 
 void add_eval(Section s) {

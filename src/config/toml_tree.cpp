@@ -192,6 +192,17 @@ std::string toml_quoted(std::string_view text) {
   return json_quoted(text);
 }
 
+void move_place(TomlValue& value, const Place& place) {
+  value.place = place;
+  if (auto* list = std::get_if<TomlValue::List>(&value.content))
+    for (auto& item : *list) move_place(item, place);
+  if (auto* table = std::get_if<TomlValue::Table>(&value.content))
+    for (auto& member : *table) {
+      member.place = place;
+      move_place(member.value, place);
+    }
+}
+
 std::string read_text(const std::string& path, size_t limit, const std::string& where, const Place& from) {
   if (path.find('\0') != std::string::npos) throw bad_input(where, "file name with a NUL, " + from.text());
   try {

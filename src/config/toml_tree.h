@@ -41,6 +41,8 @@ struct TomlMember {
 std::string_view kind_name(const TomlValue& value);
 // The value as written in TOML, cut to a short printable text.
 std::string shown(const TomlValue& value);
+// Sets the location of the value and of everything in it.
+void move_place(TomlValue& value, const Place& place);
 // The text as a TOML string.
 std::string toml_quoted(std::string_view text);
 

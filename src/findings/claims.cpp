@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/config_file.h"
 #include "findings/comparison_reader.h"
+#include "findings/protocol.h"
 #include "findings/toml_fields.h"
 
 namespace sb {
@@ -167,6 +168,7 @@ namespace {
 
 // "dropout 0.2", "delta_bf16 on"
 std::string key_text(const std::string& key, const std::string& value) {
+  if (key == "train.schedule" && value == kNoSchedule) return "no schedule";
   return last_part(key) + " " + (value == "true" ? "on" : value == "false" ? "off" : plain_value(value));
 }
 

@@ -37,7 +37,8 @@ std::string label_of(const ConfigMap& config) {
 std::string key_of(const ConfigMap& config, const std::string& key) {
   if (key.starts_with("quirks.")) return quirks_of(config).contains(key.substr(7)) ? "true" : "false";
   const auto it = config.find(key);
-  return it == config.end() ? std::string() : it->second;
+  if (it != config.end()) return it->second;
+  return key == "train.schedule" ? kNoSchedule : "";
 }
 
 std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored) {

@@ -8,6 +8,9 @@
 
 namespace sb {
 
+// JSON text of train.schedule in a run without one, whose config does not have the key.
+constexpr const char* kNoSchedule = R"("{}")";
+
 constexpr const char* corrected_protocol = "corrected";
 constexpr const char* published_protocol = "published";
 

@@ -165,7 +165,7 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
   for (const auto& [key, value] : result.config) {
     const bool data = key.starts_with("grammar.") || key.starts_with("task.");
     if (data && key != "grammar.seed" && !fixed_settings(result.task).contains(key)) return std::nullopt;
-    if (key == "train.order_seed") return std::nullopt;  // the paper's samples come by index
+    if (key == "train.order_seed" || key == "train.schedule") return std::nullopt;  // the paper has neither
   }
   return row->figure[task];
 }

@@ -77,12 +77,17 @@ std::string gibibytes(double bytes) {
   return fixed(bytes / (1024.0 * 1024 * 1024), 1) + " GiB";
 }
 
-// Key of a captured graph: the batch shape, and whether dropout is active.
+// Key of a captured graph: the batch shape, whether dropout is active, and the amplitude of the noise, which a graph
+// holds as a constant.
 struct Shape {
   int64_t rows = 0, frames = 0;
   bool dropout = false;
+  double noise = 0;
   auto operator<=>(const Shape&) const = default;
 };
+
+// With train.schedule, shapes change over the updates. When there are this many graphs, all are released.
+constexpr size_t kMaxGraphs = 64;
 
 // Buffers of a batch that is copied to the device while the previous update runs.
 struct Arrival {
@@ -125,8 +130,9 @@ class GraphExecutor final : public Executor {
   ~GraphExecutor() override { cudaDeviceSynchronize(); }
 
   StepHandle step(const TensorBatch& batch, int64_t update) override {
-    const Shape shape{rows_in(batch), padded(frames_in(batch)), trainer_.dropout_acts(update)};
+    const Shape shape{rows_in(batch), padded(frames_in(batch)), trainer_.dropout_acts(update), batch.noise.size};
     if (!recorded_.contains(shape)) {
+      if (recorded_.size() >= kMaxGraphs) release();
       auto made = record(shape, batch, update);  // may release other graphs
       recorded_[shape] = std::move(made);
     }

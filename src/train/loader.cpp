@@ -102,9 +102,9 @@ std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int
   return out;
 }
 
-Loader::Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last,
-               const SampleOrder& order, int pad_to)
-    : task_(std::move(task)), split_(split), batch_(batch), first_(first), last_(last), order_(order), pad_to_(pad_to) {
+Loader::Loader(const RunData& data, Split split, int batch, int64_t first, int64_t last, const SampleOrder& order,
+               int pad_to)
+    : data_(data), split_(split), batch_(batch), first_(first), last_(last), order_(order), pad_to_(pad_to) {
   worker_ = std::thread([this] { work(); });
 }
 
@@ -121,7 +121,7 @@ void Loader::work() {
   try {
     for (int64_t update = first_; update < last_; ++update) {
       Batch made;
-      task_->fill(split_, samples_of_update(order_, batch_, update), made, pad_to_);
+      data_.train_task(update)->fill(split_, samples_of_update(order_, batch_, update), made, pad_to_);
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stop_ || ready_.size() < kAhead; });
       if (stop_) return;

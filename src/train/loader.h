@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "config/data.h"
 #include "random/order.h"
-#include "tasks/task.h"
 
 namespace sb {
 
@@ -54,8 +54,8 @@ std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int
 class Loader {
  public:
   // Yields the batches of updates first..last - 1, each with `batch` samples. `pad_to` > 0 fixes their frame count.
-  Loader(std::shared_ptr<const Task> task, Split split, int batch, int64_t first, int64_t last,
-         const SampleOrder& order = {}, int pad_to = 0);
+  Loader(const RunData& data, Split split, int batch, int64_t first, int64_t last, const SampleOrder& order = {},
+         int pad_to = 0);
   ~Loader();
   // Returns the next batch. If the worker failed, throws its exception after all earlier batches have been returned.
   // Throws check_failed after the last batch.
@@ -65,7 +65,7 @@ class Loader {
  private:
   void work();
 
-  std::shared_ptr<const Task> task_;
+  RunData data_;
   Split split_;
   int batch_;
   int64_t first_, last_;

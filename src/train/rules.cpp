@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "config/data.h"
+#include "config/task_schedule.h"
 #include "kernels/dropout_stream.h"
 #include "models/match.h"
 #include "train/gpu.h"
@@ -161,6 +162,7 @@ ModelRules run_rules() {
     std::string key = formatted("{} {} {} {} {} {} {}", grammar, g.seed, config.task.kind, config.task.length,
                                 static_cast<int>(config.task.stream), longest_gap(config.task.task.train),
                                 longest_gap(config.task.task.test));
+    key += schedule_text(config.train.schedule);
     for (const auto& [name, value] : config.task.keys) key += "\n" + name + "=" + toml_text(config_value(value));
     // Grammars take long to build, so those of `gaps` are not built again for other points.
     if (config.task.kind != kGapsKind) key += "\n" + joined(config.eval.points, ",");

@@ -158,20 +158,21 @@ class Run {
 
   bool for_gpu() const { return !run_.trainer.device().is_cpu(); }
 
-  TensorBatch tensors_of(Batch frames) const {
-    return to_tensors(std::move(frames), *data_.task, storage_type(train_), for_gpu());
+  TensorBatch tensors_of(Batch frames, const Task& task) const {
+    return to_tensors(std::move(frames), task, storage_type(train_), for_gpu());
   }
 
   void begin_update() {
     const auto began = Clock::now();
     if (!loader_) {
-      loader_ = std::make_unique<Loader>(data_.task, Split::train, train_.batch, begun(), train_.updates, order_);
+      loader_ = std::make_unique<Loader>(data_, Split::train, train_.batch, begun(), train_.updates, order_);
     }
     Batch whole = loader_->next();
     int64_t frames = 0;
     for (int b = 0; b < whole.batch; ++b) frames += whole.real_frames(b);
-    const TensorBatch batch = run_.group == nullptr ? tensors_of(std::move(whole))
-                                                    : share_of(*run_.group, whole, *data_.task, train_, for_gpu());
+    const Task& task = *data_.train_task(begun());
+    const TensorBatch batch = run_.group == nullptr ? tensors_of(std::move(whole), task)
+                                                    : share_of(*run_.group, whole, task, train_, for_gpu());
     under_way_.push_back({run_.executor.step(batch, begun()), frames});
     run_.evaluated = false;
     run_.spent.train_seconds += seconds_since(began);
@@ -186,9 +187,10 @@ class Run {
       if (!step.finite) {
         under_way_.clear();
         Batch frames;
-        data_.task->fill(Split::train, samples_of_update(order_, train_.batch, run_.done), frames);
+        const Task& task = *data_.train_task(run_.done);
+        task.fill(Split::train, samples_of_update(order_, train_.batch, run_.done), frames);
         run_.executor.release();
-        divergence_ = run_.trainer.locate(tensors_of(std::move(frames)), run_.done);
+        divergence_ = run_.trainer.locate(tensors_of(std::move(frames), task), run_.done);
         return false;
       }
       run_.loss = step.loss;
@@ -278,7 +280,7 @@ PreparedRun::PreparedRun(const ResolvedConfig& resolved, ProcessGroup* ranks, Cl
     const auto [first, last] = group->rows(rows);
     rows = last - first;
   }
-  executor->expect(rows, data.task->max_frames(Split::train), data.task->shape());
+  executor->expect(rows, data.max_train_frames(), data.task->shape());
   seconds = seconds_since(began);
 }
 
@@ -292,14 +294,14 @@ RunStatus follow(PreparedRun& run, const TrainHooks& hooks) {
   ProcessGroup& group = *run.group;
   const bool for_gpu = !run.trainer.device().is_cpu();
   Standing at = hand_over(group, run.trainer, {});
-  Loader loader(run.data.task, Split::train, config.train.batch, at.done, config.train.updates, order_of(config.train));
+  Loader loader(run.data, Split::train, config.train.batch, at.done, config.train.updates, order_of(config.train));
   while (true) {
     if (!at.evaluated && evaluated_after(config, at.done)) {
       if (const Order order = group.broadcast(Order::go_on); order != Order::go_on) return status_of(order);
     }
     if (at.done == config.train.updates) break;
     group.wish_to_stop(hooks.stop && hooks.stop());
-    const TensorBatch batch = share_of(group, loader.next(), *run.data.task, config.train, for_gpu);
+    const TensorBatch batch = share_of(group, loader.next(), *run.data.train_task(at.done), config.train, for_gpu);
     if (!run.executor->step(batch, at.done).read().finite || group.stopping()) break;
     at = {at.done + 1, false};
   }

@@ -86,7 +86,7 @@ ModelConfig network_config(const RunConfig& config, const TaskShape& task) {
 
 Trainer::Trainer(const RunConfig& config, const TaskShape& task)
     : config_(config),
-      fixed_frames_(task.fixed_frames),
+      fixed_frames_(task.fixed_frames && config.train.schedule.empty()),
       micro_batches_(std::max(1, config.train.accumulate)),
       network_(network_config(config, task), storage_type(config.train), device_of(config.train),
                config.train.precision == Precision::amp),

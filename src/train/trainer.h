@@ -127,7 +127,7 @@ class Trainer {
   std::vector<NamedBytes> named(size_t which, const at::Tensor& flat) const;
 
   RunConfig config_;
-  bool fixed_frames_;  // of TaskShape
+  bool fixed_frames_;  // of every training sample
   ProcessGroup* group_ = nullptr;
   int64_t micro_batches_;  // of this rank
   Network network_;

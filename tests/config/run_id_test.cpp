@@ -120,6 +120,8 @@ std::string another_value(const ConfigKey& p, const std::string& now) {
       return "0.25";
     case ConfigKey::Kind::text:
       return p.key == "name" ? "gla" : "word";
+    case ConfigKey::Kind::schedule:
+      return "{task.noise = {from = 0.1, over = 1}}";
     case ConfigKey::Kind::choice:
       break;
   }

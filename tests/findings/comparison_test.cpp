@@ -34,6 +34,31 @@ TEST(Retention, IsAccuracyRelativeToTrainedGap) {
   EXPECT_EQ(judged(rows, "attention_falls_to_chance").verdict, Verdict::supported);
 }
 
+TEST(ScheduleArms, AreApartFromRunsWithoutOne) {
+  const auto runs = small_runs(
+      "[task]\nnumber = 2\n[eval]\ngaps = [10, 20, 50, 100]\n[grid]\nmodel.name = [\"transformer\", "
+      "\"gated_delta_net\", \"mamba2\"]\nrun.seed = [1, 2, 3]\ntraining = [{task.gap_max = 10}, {task.gap_max = "
+      "100}, {task.gap_max = 100, train.schedule = {task.gap_max = {from = 10, over = 0.5}}}]\n",
+      [](Result& r) {
+        const double all = r.config.contains("train.schedule") ? .6 : r.config.at("task.gap_max") == "100" ? .5 : .3;
+        for (auto& m : r.grid) m.accuracy = all + wobble(r);
+      });
+  const Rows rows = rows_from(runs);
+  const ScaleVerdict v = judged(rows, "curriculum");
+  EXPECT_EQ(v.verdict, Verdict::supported);
+  ASSERT_EQ(v.comparisons.size(), 2U);
+  EXPECT_NEAR(v.comparisons[0].effect.mean, .1, .01);
+  EXPECT_NEAR(v.comparisons[1].effect.mean, .3, .01);
+  EXPECT_EQ(v.comparisons[0].comparison->name(),
+            "task 4, gap max 100, gap 20, 50, 100: Transformer, schedule {task.gap_max = {from = 10, over = 0.5}} − "
+            "Transformer, no schedule");
+  EXPECT_EQ(judged(rows, "curriculum_cost").verdict, Verdict::supported);
+  EXPECT_EQ(judged(rows, "curriculum_recurrent").verdict, Verdict::supported);
+  // Claims about the paper's training see only runs without a schedule.
+  const ScaleVerdict chance = judged(rows, "attention_falls_to_chance");
+  EXPECT_NEAR(chance.comparisons[0].a->mean, .3, .01);
+}
+
 TEST(Chance, IsReachedIfAccuracyIsWithinDelta) {
   const auto at = [](double far) {
     return judged(rows_from(gap_runs([&](const Result&, int gap) { return gap == 100 ? far : .8; })),

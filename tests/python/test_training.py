@@ -149,6 +149,26 @@ class LoopTest(TemporaryFolder):
         for name, tensor in same.state_dict().items():
             self.assertTrue(torch.equal(tensor, model.state_dict()[name]), name)
 
+    def test_it_follows_the_schedule(self):
+        schedule = "{task.length = {from = 5, over = 0.5}}"
+        config = sb.Config({**SHORT, "train.schedule": schedule})
+        seen = []
+
+        class Watched(Gru):
+            def forward(self, frames):
+                if self.training and torch.is_grad_enabled():
+                    seen.append(frames.shape[1])
+                return super().forward(frames)
+
+        trained = sb.train(Watched(8), config)
+        self.assertEqual(trained.settings["train.schedule"], schedule)
+        lengths = [batch.shape[1] for batch in sb.training._batches(config, 0)]
+        self.assertEqual(seen[-12:], lengths)
+        self.assertEqual(lengths[4:], [batch.shape[1] for batch in sb.training._batches(config, 4)])
+        self.assertLess(lengths[0], lengths[-1])
+        plain = [batch.shape[1] for batch in sb.training._batches(sb.Config(SHORT), 0)]
+        self.assertEqual(lengths[6:], plain[6:])
+
     def test_its_settings_are_what_record_takes(self):
         settings = {**SHORT, "model.width": 8, "model.layers": 1, "model.kind": "plain", "run.seed": 2}
         trained = sb.train(Gru(8), sb.Config(settings))

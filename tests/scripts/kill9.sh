@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# kill9.sh PROGRAM COUNT [SEED]: kills training runs with SIGKILL at random moments, runs the same command again until it
+# kill9.sh PROGRAM COUNT [SEED [OPTIONS OF train…]]: kills training runs with SIGKILL at random moments, runs the same command again until it
 # ends, and compares metrics, weights and result with those of a run nobody touched. Exit code 1 on any difference.
 set -euo pipefail
 program=$1
 small=$(dirname "$0")/small.toml
 count=$2
 RANDOM=${3:-1}
+options=("${@:4}")
 models=(delta_net gla mamba mamba2 gated_delta_net gated_delta_product transformer)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # exec: the process that is killed is the program, not a shell around it.
-train() { exec "$program" train "$small" --set "model.name=$1" --out "$2" --threads 1; }
+train() { exec "$program" train "$small" --set "model.name=$1" --out "$2" --threads 1 "${options[@]}"; }
 # What made a result (times, host) is no part of its numbers.
 digest() { (cd "$1"/* && sha256sum metrics.jsonl final.safetensors && grep numbers_sha256 result.json); }
 

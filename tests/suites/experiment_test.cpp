@@ -38,8 +38,9 @@ TEST(Experiments, CatalogueHasEveryExperiment) {
     EXPECT_TRUE(each.sentence.ends_with("?")) << each.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"main_table", "task1_complexity", "task1_size", "task2", "task3", "task4",
-                                             "channel_mixing", "complementary_gating", "fast_forgetting",
-                                             "newer_mixers", "published_faults", "reproduction"}));
+                                             "capacity", "channel_mixing", "complementary_gating", "curriculum",
+                                             "fast_forgetting", "mlp_or_mixing", "mlp_or_mixing_flops", "newer_mixers",
+                                             "published_faults", "reproduction"}));
 }
 
 TEST(Experiments, ResolveAtEveryScaleAndStateTheirCost) {

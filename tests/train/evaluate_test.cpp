@@ -191,7 +191,7 @@ TEST(Evaluate, PredictObjectiveReportsDivergenceFromTrueDistribution) {
   EvaluationRequest request;
   request.samples = 20;
   const double before = evaluate(predictor, *data.task, request).kl;
-  Loader loader(data.task, Split::train, 4, 0, 60);
+  Loader loader(data, Split::train, 4, 0, 60);
   for (int64_t u = 0; u < 60; ++u) trainer.step(to_tensors(loader.next(), *data.task, at::kFloat), u);
   const double after = evaluate(predictor, *data.task, request).kl;
   EXPECT_GT(before, 0.3);

@@ -19,7 +19,7 @@ using test::small_config;
 using test::TemporaryFolder;
 
 TensorBatch batch_of(const RunData& data, int64_t update, int batch = 4) {
-  Loader loader(data.task, Split::train, batch, update, update + 1);
+  Loader loader(data, Split::train, batch, update, update + 1);
   return to_tensors(loader.next(), *data.task, at::kFloat);
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int kBatch = 4;
 
 // Samples of different lengths: task 2 has gaps of random length.
-RunData small_data() {
+RunData small_data(const TaskSchedule& schedule = {}) {
   RunConfig config;
   config.grammar.build.vocab = 6;
   config.grammar.build.ambiguities = 2;
@@ -23,6 +23,8 @@ RunData small_data() {
   config.grammar.build.density = 0.4 / 3;
   config.task.task = paper_task(2);
   config.task.length = 20;
+  config.train.updates = 40;
+  config.train.schedule = schedule;
   return make_data(config);
 }
 
@@ -51,7 +53,7 @@ TEST(Loader, GivesSameBatchesAtAnyRelativeSpeed) {
   const RunData data = small_data();
   const SampleOrder order{5, 25 * kBatch};
   for (const bool slow : {false, true}) {  // the worker waits for the trainer, or the other way round
-    Loader loader(data.task, Split::train, kBatch, 3, 25, order);
+    Loader loader(data, Split::train, kBatch, 3, 25, order);
     for (int64_t update = 3; update < 25; ++update) {
       if (slow) pause(update % 4);
       expect_same(loader.next(), made(data, order, update));
@@ -60,10 +62,29 @@ TEST(Loader, GivesSameBatchesAtAnyRelativeSpeed) {
   }
 }
 
+TEST(Loader, FollowsTheScheduleFromAnyUpdate) {
+  const RunData data = small_data({{"gap_max", 2, 0.5}});
+  ASSERT_GT(data.stages.size(), 3U);
+  for (const int64_t first : {0, 7, 30}) {
+    Loader loader(data, Split::train, kBatch, first, 40);
+    for (int64_t update = first; update < 40; ++update) {
+      Batch expected;
+      data.train_task(update)->fill(Split::train, samples_of_update({}, kBatch, update), expected);
+      expect_same(loader.next(), expected);
+    }
+  }
+  Batch early, late;
+  data.train_task(0)->fill(Split::train, 0, 4, early);
+  data.train_task(39)->fill(Split::train, 0, 4, late);
+  EXPECT_EQ(early.state, late.state);
+  EXPECT_LE(early.frames, 20 * 3);
+  EXPECT_GT(late.frames, 20 * 3);
+}
+
 TEST(Loader, StartsAtAnyUpdate) {
   const RunData data = small_data();
   for (const int64_t first : {0, 7, 24}) {
-    Loader loader(data.task, Split::train, kBatch, first, 25);
+    Loader loader(data, Split::train, kBatch, first, 25);
     const Batch batch = loader.next();
     EXPECT_EQ(batch.samples.front(), static_cast<uint64_t>(first * kBatch));
     expect_same(batch, made(data, {}, first));
@@ -73,7 +94,7 @@ TEST(Loader, StartsAtAnyUpdate) {
 TEST(Loader, StopsWhileWorkerIsBusyOrWaiting) {
   const RunData data = small_data();
   for (int i = 0; i < 30; ++i) {
-    Loader loader(data.task, Split::train, kBatch, 0, 1'000'000);
+    Loader loader(data, Split::train, kBatch, 0, 1'000'000);
     if (i % 3 == 1) loader.next();
     if (i % 3 == 2) pause(5);  // by now it is as far ahead as it may be
   }
@@ -81,11 +102,11 @@ TEST(Loader, StopsWhileWorkerIsBusyOrWaiting) {
 
 TEST(Loader, ThrowsAfterLastBatch) {
   const RunData data = small_data();
-  Loader loader(data.task, Split::train, kBatch, 0, 2);
+  Loader loader(data, Split::train, kBatch, 0, 2);
   loader.next();
   loader.next();
   for (int i = 0; i < 2; ++i) EXPECT_THROW(loader.next(), Error);
-  Loader none(data.task, Split::train, kBatch, 2, 2);
+  Loader none(data, Split::train, kBatch, 2, 2);
   EXPECT_THROW(none.next(), Error);
 }
 
@@ -100,7 +121,7 @@ TEST(Loader, RethrowsWorkerErrorAfterEarlierBatches) {
     room = std::max(room, frames);
   }
   ASSERT_LT(broken, 1000);
-  Loader loader(data.task, Split::train, kBatch, 0, 1000, {}, room);
+  Loader loader(data, Split::train, kBatch, 0, 1000, {}, room);
   for (int64_t update = 0; update < broken; ++update) EXPECT_EQ(loader.next().frames, room);
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(has(error_line([&] { loader.next(); }), "pad_to"));
@@ -133,7 +154,7 @@ TEST(RowsOf, EqualsBatchOfSamplesWithSamePadding) {
 TEST(Loader, PadsToRequestedLength) {
   const RunData data = small_data();
   const int room = data.task->max_frames(Split::train) + 3;
-  Loader loader(data.task, Split::train, kBatch, 0, 5, {}, room);
+  Loader loader(data, Split::train, kBatch, 0, 5, {}, room);
   for (int64_t update = 0; update < 5; ++update) {
     const Batch padded = loader.next(), plain = made(data, {}, update);
     ASSERT_EQ(padded.frames, room);

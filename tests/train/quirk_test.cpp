@@ -15,7 +15,7 @@ using test::TemporaryFolder;
 std::vector<StepFigures> steps(const ResolvedConfig& config, int64_t count, at::Tensor* weights = nullptr) {
   const RunData data = make_data(config.values);
   Trainer trainer(config.values, data);
-  Loader loader(data.task, Split::train, config.values.train.batch, 0, count);
+  Loader loader(data, Split::train, config.values.train.batch, 0, count);
   std::vector<StepFigures> out;
   for (int64_t u = 0; u < count; ++u)
     out.push_back(trainer.step(to_tensors(loader.next(), *data.task, at::kFloat), u).read());
@@ -28,7 +28,7 @@ TEST(Quirks, DeltaBf16FreezesGainsOfDeltaFamilyOnly) {
     const ResolvedConfig config = small_config({std::string("model.name=") + model, "quirks.delta_bf16=true"});
     const RunData data = make_data(config.values);
     Trainer trainer(config.values, data);
-    Loader loader(data.task, Split::train, 4, 0, 12);
+    Loader loader(data, Split::train, 4, 0, 12);
     for (int64_t u = 0; u < 12; ++u) trainer.step(to_tensors(loader.next(), *data.task, at::kFloat), u);
     const at::Tensor gain = trainer.network().parameters().find("norms.0.weight")->value;
     EXPECT_EQ(gain.eq(1).all().item<bool>(), frozen) << model;
