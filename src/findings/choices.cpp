@@ -109,7 +109,12 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
     const std::set<double> more = rates_of(others);
     const bool beyond = rate == *rates.rbegin() ? *more.rbegin() > rate : *more.begin() < rate;
     checked |= beyond && variants_of(others) == variants;
-    gain = std::max(gain, (*best->valid - *same->valid) * (rate_of(*best) == *more.rbegin() ? 2 : 1));
+    // A rate beyond the largest may give as much again as the last step did.
+    const auto step = std::find_if(others.begin(), others.end(), [&](const Choice& choice) {
+      return choice.variant == best->variant && choice.lr == chosen->lr && choice.valid;
+    });
+    const double by_rate = rate_of(*best) == *more.rbegin() && step != others.end() ? *best->valid - *step->valid : 0;
+    gain = std::max(gain, *best->valid - *same->valid + by_rate);
   }
   return chosen->at_edge && !checked ? 1 : gain;
 }

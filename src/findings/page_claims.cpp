@@ -18,6 +18,15 @@ std::string where_text(const ScaleVerdict& stratum) {
   return formatted("{}, {}", stratum.protocol, stratum.scale->name);
 }
 
+// The same, with the number of updates if it is not that of the scale: "corrected, small, 900 updates".
+std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
+  const auto usual = stratum.scale->results.find("train.updates");
+  const int64_t updates = one.figures.updates;
+  const bool same = usual == stratum.scale->results.end() || updates == 0 || usual->second == std::to_string(updates);
+  return same ? where_text(stratum)
+              : formatted("{}, {} updates", where_text(stratum), grouped(static_cast<uint64_t>(updates)));
+}
+
 // The published protocol is meant for the paper's scale; elsewhere it is shown if there are runs.
 bool is_shown(const ScaleVerdict& stratum) {
   return stratum.protocol == corrected_protocol || stratum.scale->name == "paper";
@@ -48,7 +57,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     const Comparison& c = *one.comparison;
     if (!one.has_runs()) continue;
     const bool any = one.effect.n > 0;
-    out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum),
+    out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                      arm_figure(c, one.figures.a, one.a), c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b),
                      any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
                      paper_text(one), evidence_text(one), c.reported ? "reported" : one.words());
@@ -79,6 +88,34 @@ std::string choices_table(const std::vector<Choice>& choices, bool judged) {
                      : choice.chosen ? "chosen"
                                      : "");
   return out;
+}
+
+std::string deviation_row(const ClaimVerdict& verdict, const std::string& comparison, const std::string& where,
+                          const std::string& effect, const std::string& interval, const std::string& evidence) {
+  return formatted("| {} | {} | {} | {} | {} | {} |\n", cell(verdict.claim->title), cell(comparison), where, effect,
+                   interval, evidence);
+}
+
+// "7 of 7 models are best with other settings there, by 0.2 to 1.2 points."
+std::string other_settings(const std::vector<Choice>& chosen, const std::vector<Choice>& checked) {
+  size_t models = 0;
+  std::vector<double> gains;
+  for (const auto& choice : chosen) {
+    if (!choice.chosen) continue;
+    const Choice *best = nullptr, *same = nullptr;
+    for (const auto& other : checked) {
+      if (other.model != choice.model || !other.valid) continue;
+      if (other.chosen) best = &other;
+      if (other.variant == choice.variant && other.lr == choice.lr) same = &other;
+    }
+    if (best == nullptr || same == nullptr) continue;
+    ++models;
+    if (best != same) gains.push_back(*best->valid - *same->valid);
+  }
+  if (gains.empty()) return formatted("All {} models are best with the same settings there.", models);
+  const auto [least, most] = std::minmax_element(gains.begin(), gains.end());
+  return formatted("{} of {} models are best with other settings there, by {} to {} points.", gains.size(), models,
+                   fixed(*least * 100, 1), fixed(*most * 100, 1));
 }
 
 }  // namespace
@@ -149,13 +186,27 @@ std::string deviations_section(const std::vector<ClaimVerdict>& deviations) {
       "| deviation | comparison | runs | effect, points | 95 % interval | evidence |\n|---|---|---|---:|---:|---|\n";
   for (const auto& verdict : deviations) {
     std::string rows;
-    for (const auto& stratum : verdict.scales)
-      for (const auto& one : stratum.comparisons)
-        if (one.has_runs())
+    for (const auto& stratum : verdict.scales) {
+      std::vector<const ComparisonVerdict*> seen;  // one row for all models
+      for (const auto& one : stratum.comparisons) {
+        if (one.comparison->statistic == Statistic::seen_gain && one.effect.n > 0)
+          seen.push_back(&one);
+        else if (one.has_runs())
           rows +=
-              formatted("| {} | {} | {} | {} | {} | {} |\n", cell(verdict.claim->title), cell(one.comparison->name()),
-                        where_text(stratum), one.effect.n > 0 ? effect_text(*one.comparison, one.effect.mean) : "–",
-                        interval_text(one), evidence_text(one));
+              deviation_row(verdict, one.comparison->name(), where_text(stratum, one),
+                            one.effect.n > 0 ? effect_text(*one.comparison, one.effect.mean) : "–", interval_text(one),
+                            evidence_text(one) + (one.figures.at_ceiling ? ", at the ceiling" : ""));
+      }
+      if (seen.empty()) continue;
+      const auto by_effect = [](const auto* a, const auto* b) { return a->effect.mean < b->effect.mean; };
+      const auto [least, most] = std::minmax_element(seen.begin(), seen.end(), by_effect);
+      rows +=
+          deviation_row(verdict, formatted("task {}, seen gain of {} models", seen[0]->comparison->task, seen.size()),
+                        where_text(stratum),
+                        effect_text(*seen[0]->comparison, (*least)->effect.mean) + " to " +
+                            effect_text(*seen[0]->comparison, (*most)->effect.mean),
+                        "–", evidence_text(*seen[0]));
+    }
     out += rows.empty() ? formatted("| {} | | | – | – | {} |\n", cell(verdict.claim->title),
                                     verdict.claim->comparisons.empty() ? "not measured" : "no runs yet")
                         : rows;
@@ -171,7 +222,7 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   if (!claims.choice_seed) return out + "Nothing: every run has the settings of its config.\n";
   out += formatted(
       "Learning rate, residual and convolution of the corrected protocol are chosen on task 1 of grammar seed {}, "
-      "scale {}, by accuracy on valid. No other number on this page is from this grammar. A model listed with one "
+      "scale {}, by accuracy on valid. No comparison on this page uses this grammar. A model listed with one "
       "residual was tried only with that one. Differences of .0005 are within two standard errors, so the chosen "
       "settings "
       "are good, not necessarily optimal. A scale may override a choice that fails there; its file in `configs/scales` "
@@ -189,11 +240,10 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   if (count(&Choice::open) > 0)
     out += "\n*Best so far*: another residual or convolution of this model was not yet tried at this rate.\n";
   if (const auto checked = choices_of(rows, claims, 3); !checked.empty())
-    out +=
-        "\nThe same grammar on task 3, where most claims are decided: would other rates have been chosen there? "
-        "Nothing "
-        "was chosen from these runs.\n" +
-        choices_table(checked, /*judged=*/false);
+    out += formatted(
+        "\nThe same grammar on task 3, where most claims are decided: {} Nothing was chosen from these runs; verdicts "
+        "that such gains might change are withheld.\n{}",
+        other_settings(choices, checked), choices_table(checked, /*judged=*/false));
   return out;
 }
 

@@ -132,7 +132,11 @@ class Printer {
                       : fewest == most ? formatted("Means over {} grammars", most)
                                        : formatted("Means over {} to {} grammars", fewest, most);
     out += alike ? ", the same for all rows of a column." : "; not all rows of a column have the same.";
-    return brief_ ? out : out + " ± is half of the 95 % interval over grammars, or under *paper* the paper's own ±.";
+    if (brief_) return out;
+    const bool paper = std::any_of(places_.begin(), places_.end(),
+                                   [](const ResultPlace& place) { return place.second == ResultColumn::paper; });
+    return out + " ± is half of the 95 % interval over grammars" +
+           (paper ? ", or under *paper* the paper's own ±." : ".");
   }
 
   const ResultsTable& table_;

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "findings/arms.h"
 #include "findings/choices.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
@@ -51,6 +52,7 @@ double mean_of(const Figures& figures) {
 std::string reproduction(const Rows& rows, const Claims& claims) {
   std::string out;
   size_t grammars = 0;
+  std::vector<std::string> unrun;
   for (int task = 1; task <= 3; ++task) {
     std::vector<std::string> far, failed;
     size_t near = 0, below = 0, inside = 0;  // inside: within the paper's own ±
@@ -76,8 +78,10 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
       out += far.empty() ? "."
                          : formatted(". Further away {} {}; the reason is not known.", far.size() == 1 ? "is" : "are",
                                      and_list(far));
-      out += formatted(" {} of them {} within the paper's own ±.", inside == 0 ? "None" : std::to_string(inside),
-                       inside == 1 ? "is" : "are");
+      out += inside == 0 ? " No model is within the paper's own ±."
+                         : formatted(" {} model{} within the paper's own ±.", inside, inside == 1 ? " is" : "s are");
+    } else if (failed.empty()) {
+      unrun.push_back(std::to_string(task));
     }
     if (!failed.empty()) out += formatted(" On task {}, runs failed: {}.", task, and_list(failed));
   }
@@ -86,6 +90,9 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
     out +=
         " Each of these numbers comes from one run with one setting on one grammar, so it has no interval; the paper's "
         "are the best of six settings, chosen on its test set.";
+  if (!unrun.empty())
+    out += formatted(" Task{} {} {} no runs at this scale yet.", unrun.size() == 1 ? "" : "s", and_list(unrun),
+                     unrun.size() == 1 ? "has" : "have");
   return "**Reproduced.** These runs train as published, at the paper's scale. The delta family trains in bfloat16, as "
          "published; the other models train in mixed precision, where the published code uses float32." +
          out;
@@ -98,7 +105,6 @@ std::string chosen_rate(const std::vector<Choice>& choices, const std::string& t
   return "";
 }
 
-// "8 of 9 models are best at the largest or smallest learning rate that was tried, on task 1: …"
 std::string caveat(const std::vector<Choice>& choices) {
   size_t chosen = 0, edges = 0;
   for (const auto& choice : choices) {
@@ -107,9 +113,35 @@ std::string caveat(const std::vector<Choice>& choices) {
   }
   if (edges == 0) return "";
   return formatted(
-      " Settings were chosen on task 1, and {} of {} models were best at the largest or smallest learning rate tried: "
-      "verdicts hold for these settings.",
+      " Settings were chosen on task 1, and {} of {} models were best at the largest or smallest learning rate tried; "
+      "verdicts that better settings might change are withheld.",
       edges, chosen);
+}
+
+// Why these models moved, as far as runs that differ from the published ones only in precision tell.
+std::string reasons(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task) {
+  std::vector<std::string> by_precision, figures, others;
+  for (const auto& gain : moved) {
+    const Figures precise = figures_of_model(rows, claims, "published but no delta_bf16", gain.model, task);
+    if (precise.effects.empty()) {
+      others.push_back(model_title(gain.model));
+    } else {
+      by_precision.push_back(model_title(gain.model));
+      figures.push_back(share(mean_of(precise)));
+    }
+  }
+  std::string out;
+  if (!by_precision.empty())
+    out += formatted(
+        " For {} precision makes the difference: trained as published, but in mixed precision instead of bfloat16, {} "
+        "{}.",
+        and_list(by_precision), by_precision.size() == 1 ? "it reaches" : "they reach", and_list(figures));
+  if (!others.empty())
+    out += formatted(
+        " For {}, dropout, learning rate and residual changed together, and what each of them does was not "
+        "measured.",
+        and_list(others));
+  return out;
 }
 
 // Models that the corrected protocol moves by more than `near_paper`.
@@ -135,7 +167,8 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
     out += parts.empty()
                ? formatted(" On task {}, no model moves by more than {} points.", task, fixed(near_paper * 100, 0))
                : formatted(" On task {}, these move by more than {} points: {}.", task, fixed(near_paper * 100, 0),
-                           and_list(parts));
+                           and_list(parts)) +
+                     reasons(rows, claims, moved, task);
     std::vector<std::string> worse;
     for (const auto& row : table)
       if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.not_best)
@@ -144,8 +177,10 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
       if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end())
         if (const std::string rate = chosen_rate(choices, row.name);
             !rate.empty() && !at->second.lr.empty() && at->second.lr != rate)
-          out += formatted(" {} was trained at learning rate {}, because training failed at the chosen {}.", row.name,
-                           at->second.lr, rate);
+          out += formatted(
+              " {} was trained at learning rate {}, found on the reported grammar, because training failed at the "
+              "chosen {}.",
+              row.name, at->second.lr, rate);
     if (!worse.empty())
       out += formatted(" {} {} better with other settings (see the footnotes), so {} not show what {} can reach.",
                        and_list(worse), worse.size() == 1 ? "does" : "do",
@@ -173,7 +208,7 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
       for (const auto& one : stratum.comparisons)
         if (one.effect.n > 0 && !one.failed())
           found.push_back({one.effect.mean, verdict.claim->title, model_title(one.comparison->a.front().model),
-                           formatted("on task {} ({}, {} grammar{})", one.comparison->task, stratum.scale->name,
+                           formatted("on task {} at {} ({} grammar{})", one.comparison->task, code(stratum.scale->name),
                                      one.effect.n, one.effect.n == 1 ? "" : "s")});
   std::erase_if(found, [](const Cost& cost) { return cost.effect > -near_paper / 3; });
   if (found.empty()) return "";
@@ -185,11 +220,11 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
     const auto together = [&first](const Cost& c) { return c.title == first.title && c.place == first.place; };
     std::vector<std::string> models;
     for (const Cost& cost : found)
-      if (together(cost)) models.push_back(formatted("{} {} points", cost.model, fixed(-cost.effect * 100, 1)));
+      if (together(cost)) models.push_back(formatted("{} points for {}", fixed(-cost.effect * 100, 1), cost.model));
     std::erase_if(found, together);
-    parts.push_back(formatted("{} costs {} {}", first.title, and_list(models), first.place));
+    parts.push_back(formatted("{}, {} {}", first.title, and_list(models), first.place));
   }
-  return " Of the deviations measured one at a time, " + and_list(parts) + ".";
+  return " Of the deviations measured one at a time, the costliest: " + joined(parts, "; ") + ".";
 }
 
 // " (in 1 of 3)" if the verdict is about some of the parts; " (one grammar)" if none could be decided.
@@ -204,13 +239,22 @@ std::string share_text(const ScaleVerdict& stratum) {
 // "At `small`, corrected protocol: supported: …; contradicted: …. 4 other claims have no runs there yet."
 std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                         const std::vector<Choice>& choices) {
+  static constexpr const char* words[] = {"supported", "contradicted", "without the claimed effect", "undecided"};
   std::string out;
+  std::vector<std::string> counted, single;  // claims that need no training; places with one grammar
   for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
     std::vector<std::string> titles[4];
     size_t untested = 0;
+    bool more = false;  // a claim has more than one grammar
     for (const auto& verdict : verdicts) {
       if (verdict.claim->number == 0) continue;
       const ScaleVerdict& stratum = verdict.scales[s];
+      if (stratum.with_runs > 0 && stratum.is_counted()) {
+        const std::string text = formatted("“{}” ({})", cell(verdict.claim->title), to_string(stratum.verdict));
+        if (!contains(counted, text)) counted.push_back(text);
+        continue;
+      }
+      more |= stratum.with_runs > 0 && !stratum.has_one_grammar();
       if (stratum.with_runs == 0)
         ++untested;
       else
@@ -220,15 +264,21 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
     std::vector<std::string> parts;
     for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::equivalent, Verdict::undecided}) {
       const auto& all = titles[static_cast<size_t>(verdict)];
-      if (!all.empty()) parts.push_back(formatted("{}: {}", to_string(verdict), and_list(all)));
+      if (!all.empty()) parts.push_back(formatted("{}: {}", words[static_cast<size_t>(verdict)], and_list(all)));
     }
     if (parts.empty()) continue;
     const ScaleVerdict& first = verdicts.front().scales[s];
+    if (!more) {
+      single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
+      continue;
+    }
     out += formatted("{}At {}, {} protocol: {}.", out.empty() ? "" : " ", code(first.scale->name), first.protocol,
                      joined(parts, "; "));
     if (untested > 0)
       out += formatted(" {} other claim{} no runs there yet.", untested, untested == 1 ? " has" : "s have");
   }
+  if (!single.empty()) out += formatted("{}One grammar decides nothing: {}.", out.empty() ? "" : " ", and_list(single));
+  if (!counted.empty()) out += formatted("{}Counted, not trained: {}.", out.empty() ? "" : " ", and_list(counted));
   if (out.empty()) return "No claim of the paper has runs of either protocol yet.";
   std::vector<std::string> scales;
   for (const auto& scale : claims.scales)
@@ -247,8 +297,8 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "the "
          "published code does, with the faults listed below. *Corrected* runs train without dropout and without these "
          "faults, "
-         "with settings chosen on another grammar (see [what was chosen](#what-was-chosen)). All runs are tested on "
-         "unseen samples.\n\n" +
+         "with settings chosen on another grammar (see [what was chosen](#what-was-chosen)), or with a lower learning "
+         "rate where training failed with these. All runs are tested on unseen samples.\n\n" +
          reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table, choices) + costs(deviations) + "\n\n" +
          conclusions(claims, verdicts, choices) + "\n";
 }

@@ -100,7 +100,7 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   if (out.failed()) return out;
   const Verdict by_interval = verdict_of(comparison, out.effect);
   out.withheld = why_withheld(out, by_interval);
-  if (out.withheld.empty() && by_interval != Verdict::undecided && scale.name == claims.choice_scale &&
+  if (out.withheld.empty() && out.effect.n >= least_grammars && scale.name == claims.choice_scale &&
       protocol == corrected_protocol) {
     out.open = open_models(rows, claims, comparison, out.effect, by_interval);
     if (!out.open.empty()) out.withheld = "settings of " + joined(out.open, " and ") + " open";
@@ -116,7 +116,7 @@ std::string need_of(const ComparisonVerdict& v) {
     return formatted("more models than {}: so few can agree by chance", models);
   if (v.withheld.empty() || v.effect.n < least_grammars) return "";
   if (!v.open.empty())
-    return formatted("other settings of {} on task 3 of the choices' grammar", joined(v.open, " and "));
+    return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
   return v.figures.at_ceiling ? "a larger grammar: the models are at the ceiling of this one"
                               : "better settings for the model below the n-gram";
 }
@@ -251,13 +251,24 @@ bool ScaleVerdict::has_one_grammar() const {
          });
 }
 
+bool ScaleVerdict::is_counted() const {
+  return std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) { return one.exact; });
+}
+
 std::string ScaleVerdict::words() const {
   if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
-  // " in 1 of 6, supported in 2, 6 not run"
+  // " in 1 of 6, supported in 2, undecided in 3, 6 not run"
   const auto of = [&](size_t count) {
-    const bool mixed = verdict != Verdict::undecided && supported > 0;
-    return formatted(" in {} of {}{}{}", count, with_runs, mixed ? formatted(", supported in {}", supported) : "",
-                     with_runs < parts ? formatted(", {} not run", parts - with_runs) : "");
+    std::string out = formatted(" in {} of {}", count, with_runs);
+    const auto add = [&out](const char* what, size_t number) {
+      if (number > 0) out += formatted(", {} in {}", what, number);
+    };
+    if (verdict != Verdict::undecided) {
+      add("supported", supported);
+      if (verdict == Verdict::contradicted) add("equivalent", equivalent);
+      add("undecided", with_runs - contradicted - equivalent - supported);
+    }
+    return with_runs < parts ? out + formatted(", {} not run", parts - with_runs) : out;
   };
   if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted) : "");
   if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent) : "");

@@ -66,7 +66,7 @@ at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta) {
 }
 
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min) {
-  return a_min > 0 ? log_decay.clamp_min(std::log(a_min)) : log_decay;
+  return a_min > 0 ? at::log1p((1 - a_min) * at::expm1(log_decay)) : log_decay;
 }
 
 }  // namespace sb

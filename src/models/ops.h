@@ -48,7 +48,7 @@ at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::T
 // Rotates the pairs (2j, 2j + 1) of the last axis of x [...,N] by the angles theta [...,n], j < n <= N/2.
 at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta);
 
-// max(log_decay, ln a_min); unchanged if a_min is 0.
+// ln(a_min + (1 - a_min) e^log_decay), which has a gradient everywhere; unchanged if a_min is 0.
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min);
 
 // The recurrences (kernels/recurrence.h) with their state carried in slot "state". A single frame without gradients

@@ -85,8 +85,9 @@ inline constexpr TruthSwitch complementary{"complementary", true, "one gate cont
 inline constexpr TruthSwitch short_conv{"short_conv", true, "a causal convolution over 4 frames before the recurrence"};
 inline constexpr TruthSwitch output_gate{"output_gate", true,
                                          "the output is multiplied by silu of a projection of the input"};
-inline constexpr NumberSwitch a_min{"a_min", 0, "a number in [0, 1)", [](double v) { return v >= 0 && v < 1; },
-                                    "lower bound of the decay factor of every step"};
+inline constexpr NumberSwitch a_min{
+    "a_min", 0, "a number in [0, 1)", [](double v) { return v >= 0 && v < 1; },
+    "lower bound of the decay factor a: a_min + (1 - a_min) a; in mamba and gru max(a_min, a)"};
 inline constexpr IntegerSwitch mlp{
     "mlp", 0, 0, 4, "expansion of the MLP after the mixer; 0: none", "0, 1, 2 or 4", [](int64_t v) { return v != 3; }};
 inline constexpr NumberSwitch rope_base{
