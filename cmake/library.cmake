@@ -12,7 +12,7 @@ install(DIRECTORY include/selectivbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} 
 foreach(header base/error random/mersenne random/pcg64 random/philox random/seed_sequence random/wide
                grammar/automaton grammar/automaton_json grammar/build grammar/figures grammar/language grammar/sampler
                tasks/baselines tasks/batch tasks/ceiling tasks/evaluate tasks/filter tasks/gap_process tasks/gap_task
-               tasks/metric tasks/ngram tasks/ngram_source tasks/oracle tasks/metric_accumulator tasks/running_mean tasks/task tasks/task_config tasks/task_registry)
+               tasks/ngram tasks/ngram_source tasks/oracle tasks/metric_accumulator tasks/running_mean tasks/task tasks/task_config tasks/task_registry)
   get_filename_component(module ${header} DIRECTORY)
   install(FILES src/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/selectivbench/${module})
 endforeach()

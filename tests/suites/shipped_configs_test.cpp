@@ -35,7 +35,11 @@ TEST(ShippedConfigs, Resolve) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
     if (!stands_alone(entry.path())) continue;
-    EXPECT_EQ(error_line([&] { read_suite(entry.path().string(), {}, rules()); }), "") << entry.path();
+    const std::string error = error_line([&] { read_suite(entry.path().string(), {}, rules()); });
+    if (entry.path().stem() == "text")  // its user names the file
+      EXPECT_TRUE(error.starts_with("[task.file] expected the path of a file")) << error;
+    else
+      EXPECT_EQ(error, "") << entry.path();
     ++files;
   }
   EXPECT_GE(files, 10U);

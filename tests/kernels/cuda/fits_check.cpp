@@ -171,7 +171,7 @@ bool gated_delta(int precision, int factors, int K, int V) {
         const DeltaInputs in{view, view, view, view, view};
         const DeltaGradients d{view, nullptr, view, view, view, view, view, nullptr};
         return gated_delta_forward(shape, in, {view}, memory, nullptr, nullptr) == cudaSuccess &&
-               gated_delta_backward(shape, in, d, memory, true, memory, nullptr) == cudaSuccess;
+               gated_delta_backward(shape, in, d, memory, memory, nullptr) == cudaSuccess;
       });
 }
 
