@@ -69,10 +69,9 @@ struct ScaleVerdict {
   std::vector<ComparisonVerdict> comparisons;
 
   bool has_only_unusable_runs() const;
-  bool has_one_grammar() const;
-  bool is_counted() const;    // all figures are exact: no run was trained for them  // no comparison with runs has the
-                              // two grammars that an interval needs
-  std::string words() const;  // "contradicted in 2 of 12"
+  bool has_one_grammar() const;  // no comparison with runs has the two grammars that an interval needs
+  bool is_counted() const;       // all figures are exact: no run was trained for them
+  std::string words() const;     // "contradicted in 2 of 12"
 };
 // Sets counts and verdict from the comparisons.
 void conclude(ScaleVerdict& verdict);

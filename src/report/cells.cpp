@@ -50,10 +50,8 @@ bool shows_saved(const TableRun& run) {
 }
 
 const char* const kNgramNote =
-    "n-gram: the most common training state after the last n symbols; n chosen on valid. It skips blanks, so tasks 1, "
-    "2 "
-    "and "
-    "4 share it.";
+    "n-gram: the most common answer in training after the last n symbols; n chosen on valid. In the paper's tasks it "
+    "skips blanks, so tasks 1, 2 and 4 share it.";
 
 std::optional<NgramFigure> n_gram_of(const Result& result, const Point& point) {
   const auto best = result.baselines ? result.baselines->best_n_gram() : std::nullopt;

@@ -112,10 +112,11 @@ Suite read_frozen_suite(const std::string& path, const std::vector<std::string>&
   if (runs == document.end() || !runs->is_array())
     throw bad_input("suite", printable(path, 400) + ": expected a list of runs");
   const std::set<std::string> wanted(ids.begin(), ids.end());
+  ConfigFiles files;  // read once for all runs
   for (const auto& item : *runs) {
     const std::string id = text_of(item, "run_id", path);
     if (!wanted.empty() && !wanted.contains(id)) continue;
-    ResolvedConfig run = resolve_config_text(text_of(item, "toml", path), path, {}, rules);
+    ResolvedConfig run = resolve(parse_settings(text_of(item, "toml", path), path, rules.shipped), rules, path, &files);
     if (run.run_id != id)
       throw bad_input("suite", printable(path, 400) + ": expected run " + printable(id) + ", got " + run.run_id +
                                    ": written by another version of this program; submit the suite again");

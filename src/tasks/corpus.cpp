@@ -1,6 +1,9 @@
 #include "tasks/corpus.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -70,6 +73,18 @@ Corpus::Part Corpus::part(Split split) const {
   const size_t valid = size_ * (kParts - 2) / kParts, test = size_ * (kParts - 1) / kParts;
   if (split == Split::train) return {0, valid};
   return split == Split::valid ? Part{valid, test - valid} : Part{test, size_ - test};
+}
+
+std::shared_ptr<const Corpus> Corpus::of(const std::shared_ptr<const TaskFile>& file, const std::string& format) {
+  static std::mutex mutex;
+  static std::map<std::pair<const TaskFile*, std::string>, std::weak_ptr<const Corpus>>
+      known;  // a corpus holds its file
+  const std::lock_guard lock(mutex);
+  std::erase_if(known, [](const auto& one) { return one.second.expired(); });
+  auto& place = known[{file.get(), format}];
+  std::shared_ptr<const Corpus> out = place.lock();
+  if (!out) place = out = std::make_shared<const Corpus>(file, format);
+  return out;
 }
 
 }  // namespace sb

@@ -17,6 +17,8 @@ class Corpus {
   // `format`: bytes, npy (one dimension of integers), uint16 or uint32 (little-endian, without a header). Throws
   // bad_input "[task.file] …" if the file does not have this format.
   Corpus(std::shared_ptr<const TaskFile> file, const std::string& format);
+  // The same, shared by all tasks that use this file at the same time.
+  static std::shared_ptr<const Corpus> of(const std::shared_ptr<const TaskFile>& file, const std::string& format);
 
   const TaskFile& file() const { return *file_; }
   size_t size() const { return size_; }

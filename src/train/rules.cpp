@@ -162,7 +162,9 @@ ModelRules run_rules() {
     std::string key = formatted("{} {} {} {} {} {} {}", grammar, g.seed, config.task.kind, config.task.length,
                                 static_cast<int>(config.task.stream), longest_gap(config.task.task.train),
                                 longest_gap(config.task.task.test));
-    key += schedule_text(config.train.schedule);
+    if (!config.train.schedule.empty())
+      key += formatted("{} {}", schedule_text(config.train.schedule), config.train.updates);
+    for (const auto& [name, file] : config.task.files) key += "\n" + file->sha256;
     for (const auto& [name, value] : config.task.keys) key += "\n" + name + "=" + toml_text(config_value(value));
     // Grammars take long to build, so those of `gaps` are not built again for other points.
     if (config.task.kind != kGapsKind) key += "\n" + joined(config.eval.points, ",");

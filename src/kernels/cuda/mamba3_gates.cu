@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads) gates_forward(Mamba3Gates p, Mamba3G
     const int64_t at = token * p.heads + walk.head;
     const float here = x.share * x.step;
     out.step[at] = x.step;
-    out.decay[at] = -fmaxf(x.f, kLeastRate) * x.step;
+    out.decay[at] = -at_least(x.f, kLeastRate) * x.step;
     out.here[at] = here;
     out.before[at] = x.step - here;
   }
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(kThreads) gates_backward(Mamba3Gates p, Mamba3
     const auto given = [&](const float* from) { return from ? from[at] : 0.f; };
     const float d_before = given(d.before), to_here = given(d.here) - d_before;
     const float to_decay = given(d.decay);
-    const float to_f = x.f >= kLeastRate ? -to_decay * x.step : 0.f;
-    const float to_step = given(d.step) + d_before + to_here * x.share - to_decay * fmaxf(x.f, kLeastRate);
+    const float to_f = x.f < kLeastRate ? 0.f : -to_decay * x.step;
+    const float to_step = given(d.step) + d_before + to_here * x.share - to_decay * at_least(x.f, kLeastRate);
     const float to_dt = to_step * (x.in > 20 ? 1.f : sigmoid(x.in));
     const auto put = [&](const RowsOut& rows, float v) {
       static_cast<E*>(rows.data)[token * rows.token + walk.head] = from_float<E>(v);

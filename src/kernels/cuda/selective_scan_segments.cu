@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, 2) scan_segments(const __grid_consta
             const int n = j0 + j;
             float factor = exp2_fast(d[i] * rate[i][n]);
             if constexpr (S::bounded) {
-              factor = fmaxf(factor, a.p.a_min);
+              factor = at_least(factor, a.p.a_min);
               product[i][n] *= factor;
             }
             h[i][n] = backward ? factor * fmaf(u[i], v[j], h[i][n]) : fmaf(factor, h[i][n], u[i] * v[j]);

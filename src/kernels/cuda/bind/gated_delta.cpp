@@ -49,9 +49,9 @@ Tensors gated_delta(const op::GatedDelta& op, const Tensors& in, Tensors* saved)
   const DeltaShape shape = shape_of(op, c[0], c[1], c[2]);
   const Tensor out = fresh({shape.batch, shape.time, shape.heads, shape.V}, c[2]);
   const Tensor last = fresh({shape.batch, shape.heads, shape.K, shape.V}, out, at::kFloat);
+  const OnDevice on(out);
   const Tensor kept = saved ? scratch(gated_delta_kept_bytes(shape), out) : Tensor();
   const Tensor memory = saved ? Tensor() : scratch(gated_delta_scratch_bytes(shape, false), out);
-  const OnDevice on(out);
   on.check("gated_delta_rule", gated_delta_forward(shape, inputs(c), {view(out, false), float_data(last)}, data(kept),
                                                    data(memory), on.stream()));
   if (saved) {
@@ -74,8 +74,8 @@ Tensors gated_delta_back(const op::GatedDelta& op, const Back& back) {
   const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
   const DeltaGradients d{view(d_out, false), float_data(d_last), view(dq, false), view(dk, true),
                          view(dv, true),     view(dbeta, true),  view(dg, false), float_data(d_state)};
-  const Tensor memory = scratch(gated_delta_scratch_bytes(shape, true), v);
   const OnDevice on(v);
+  const Tensor memory = scratch(gated_delta_scratch_bytes(shape, true), v);
   on.check("gated_delta_rule", gated_delta_backward(shape, inputs(c), d, data(kept), data(memory), on.stream()));
   return {dq, dk, dv, dbeta, dg, d_state};
 }

@@ -52,8 +52,8 @@ Tensors general_delta(const op::GeneralDelta& op, const Tensors& in, Tensors* sa
   const GeneralDelta p = general_problem(op, c);
   const Tensor out = fresh(c[2].sizes(), c[2]);
   const Tensor last = fresh({p.batch, p.heads, p.key_width, p.value_width}, out, at::kFloat);
-  const Tensor kept = scratch(general_delta_kept_bytes(p, saved != nullptr), out);
   const OnDevice on(out);
+  const Tensor kept = scratch(general_delta_kept_bytes(p, saved != nullptr), out);
   on.check("general_delta_rule",
            general_delta_forward(p, head_rows<void>(out), float_data(last), data(kept), saved != nullptr, on.stream()));
   if (saved) {
@@ -85,8 +85,8 @@ Tensors general_delta_back(const op::GeneralDelta& op, const Back& back) {
                                 dg.defined() ? dg.stride(1) : 0,
                                 dg.defined() ? dg.stride(2) : 0,
                                 float_data(d_state)};
-  const Tensor memory = scratch(general_delta_workspace_bytes(p), v);
   const OnDevice on(v);
+  const Tensor memory = scratch(general_delta_workspace_bytes(p), v);
   on.check("general_delta_rule", general_delta_backward(p, data(kept), d, data(memory), on.stream()));
   return {dq, dk, dv, d_erase, d_write, g.defined() && g.dim() == 3 ? dg.sum(-1) : dg, d_state};
 }

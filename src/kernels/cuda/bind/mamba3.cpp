@@ -75,8 +75,8 @@ Tensors mamba3_gates_back(const op::Mamba3Gates&, const Back& back) {
   const Tensor d_dt = gradient_by_rows(back, 0, c[0]), d_rate = gradient_by_rows(back, 1, c[1]),
                d_trap = gradient_by_rows(back, 2, c[2]), d_bias = fresh_like(c[3]);
   const Mamba3Gates p = mamba3_gates_of(c);
-  const Tensor memory = scratch(mamba3_gates_scratch_bytes(p), d_dt);
   const OnDevice on(d_dt);
+  const Tensor memory = scratch(mamba3_gates_scratch_bytes(p), d_dt);
   on.check("mamba3_gates", mamba3_gates_backward(
                                p,
                                {float_data(given[0]), float_data(given[1]), float_data(given[2]), float_data(given[3]),
@@ -121,8 +121,8 @@ Tensors mamba3_keys_back(const op::Mamba3Keys&, const Back& back) {
                d_turn = gradient_by_rows(back, 6, c[6]), d_step = fresh_like(c[7]),
                d_gains = fresh({2, p.states}, c[2]), d_biases = fresh({2, p.heads, p.states}, c[4]),
                d_angle = c[8].defined() ? fresh_like(c[8]) : Tensor();
-  const Tensor memory = scratch(mamba3_keys_scratch_bytes(p), dk);
   const OnDevice on(dk);
+  const Tensor memory = scratch(mamba3_keys_scratch_bytes(p), dk);
   on.check("mamba3_keys", mamba3_keys_backward(
                               p,
                               {data(dk), data(dq), static_cast<const double*>(data(d_angle_out)), by_rows(d_key).out(),

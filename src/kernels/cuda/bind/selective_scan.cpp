@@ -53,8 +53,8 @@ Tensors selective_scan(const op::SelectiveScan& op, const Tensors& in, Tensors* 
   const Tensor &x = c[0], out = fresh(x.sizes(), x);
   const Tensor last = fresh({x.size(0), x.size(2), c[2].size(1)}, x, at::kFloat);
   const SelectiveScan p = problem(op, c, c[6]);
-  const Tensor kept = saved ? scratch(selective_scan_kept_bytes(p), x) : Tensor();
   const OnDevice on(x);
+  const Tensor kept = saved ? scratch(selective_scan_kept_bytes(p), x) : Tensor();
   const Tensor memory = scratch(selective_scan_scratch_bytes(p), x);
   on.check("selective_scan",
            selective_scan_forward(p, scan_rows<void>(out), float_data(last), data(kept), data(memory), on.stream()));
@@ -76,12 +76,12 @@ Tensors selective_scan_back(const op::SelectiveScan& op, const Back& back) {
   const Tensor d_A_log = fresh_like(c[2]), d_skip = fresh_like(c[5]);
   const Tensor d_first = c[6].defined() ? fresh_like(c[6]) : Tensor();
   const SelectiveScan p = problem(op, c, c[6]);
+  const OnDevice on(x);
   const Tensor memory = scratch(selective_scan_workspace_bytes(p, true), x);
   const SelectiveScanGradients d{scan_rows<const void>(d_out), float_data(d_last),  scan_rows<void>(dx),
                                  scan_rows<void>(dB),          scan_rows<void>(dC), scan_rows<float>(d_delta),
                                  scan_rows<float>(d_write),    float_data(d_A_log), float_data(d_skip),
                                  float_data(d_first)};
-  const OnDevice on(x);
   on.check("selective_scan", selective_scan_backward(p, data(kept), d, data(memory), on.stream()));
   return {dx, d_delta, d_A_log, dB, dC, d_skip, d_first, d_write};
 }
