@@ -80,9 +80,6 @@ std::string canonical_json(const ResolvedConfig& config, const ModelRules& rules
                                             : NetworkKeys{config.values.model.width, config.values.model.switches};
   sections["model"]["width"] = std::to_string(network.width);
   for (const auto& [key, text] : network.switches) sections["model"]["switch " + key] = json_quoted(text);
-  // Until version 0.1 a decay was clamped to a_min; runs of then have other numbers and another id.
-  if (const auto a_min = network.switches.find("a_min"); a_min != network.switches.end() && a_min->second != "0")
-    sections["model"]["bound"] = json_quoted("smooth");
   std::string out = formatted("{{\"format\":{}", config_format);
   for (const auto& [section, keys] : sections) {
     std::vector<std::string> members;
