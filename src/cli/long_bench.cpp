@@ -43,24 +43,26 @@ std::string long_text(const GpuBench& bench) {
          "of products: FLOP/s of the model / the rate of products; vs T = 1,024: tokens/s\n" + failures;
 }
 
+Json step_json(const GpuBenchRow& r) {
+  Json out = {{"model", r.of.model}, {"width", r.of.width}, {"time", r.of.time}, {"precision", to_string(r.precision)}};
+  if (!r.failure.empty()) {
+    out["failure"] = r.failure;
+    return out;
+  }
+  out["params"] = r.params;
+  out["tokens_per_second"] = r.tokens_per_second;
+  out["ms"] = r.ms;
+  out["mfu"] = r.mfu;
+  out["peak_bytes"] = r.peak_bytes;
+  out["loss"] = r.loss;
+  return out;
+}
+
 Json long_json(const GpuBench& bench) {
   Json out = {{"product_flops", bench.product_flops}, {"tokens", kLongTokens}, {"rows", Json::array()}};
   for (const GpuBenchRow& r : bench.rows) {
-    Json row = {{"model", r.of.model},
-                {"width", r.of.width},
-                {"time", r.of.time},
-                {"batch", r.of.batch},
-                {"precision", to_string(r.precision)}};
-    if (!r.failure.empty()) {
-      row["failure"] = r.failure;
-    } else {
-      row["params"] = r.params;
-      row["tokens_per_second"] = r.tokens_per_second;
-      row["ms"] = r.ms;
-      row["mfu"] = r.mfu;
-      row["peak_bytes"] = r.peak_bytes;
-      row["loss"] = r.loss;
-    }
+    Json row = step_json(r);
+    row["batch"] = r.of.batch;
     if (const auto ratio = long_ratio(bench, r)) row["ratio_to_1024"] = *ratio;
     out["rows"].push_back(std::move(row));
   }

@@ -18,6 +18,9 @@ std::vector<GpuBenchCase> long_cases(const std::string& model, int width);
 // Tokens per second relative to the same model and width at kComparedTime; nullopt if either was not measured.
 std::optional<double> long_ratio(const GpuBench& bench, const GpuBenchRow& row);
 
+// A measured step, for `bench gpu` with and without --long.
+Json step_json(const GpuBenchRow& row);
+
 std::string long_text(const GpuBench& bench);
 Json long_json(const GpuBench& bench);
 

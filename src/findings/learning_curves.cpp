@@ -54,11 +54,8 @@ ValidCurves read_valid_curves(const Rows& rows) {
 LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidCurves& curves, const Scale& scale,
                             const std::string& protocol, int task) {
   const auto keys = claims.task_keys.find(task);
-  const auto lost = [&](size_t run) {
-    return rows.runs[run].result.status != "done" || collapsed_run(rows, run).has_value();
-  };
-  std::vector<size_t> runs;
-  int64_t updates = 0;
+  std::map<std::string, ByUpdate> trained, failed;  // by model
+  std::vector<double> n_grams, ceilings;
   for (size_t run = 0; run < rows.runs.size(); ++run) {
     const Result& result = rows.runs[run].result;
     const Group& group = rows.groups[rows.group_of[run]];
@@ -66,15 +63,8 @@ LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidC
         (keys != claims.task_keys.end() && !meets(group, keys->second, {})) || !fits(group, {result.model, {}, {}}) ||
         !of_scale(rows, group, scale, {}) || !meets(group, scale.results, {}) || protocol_of(rows, group) != protocol)
       continue;
-    runs.push_back(run);
-    if (!lost(run)) updates = std::max(updates, result.updates);
-  }
-  std::map<std::string, ByUpdate> trained, failed;  // by model
-  std::vector<double> n_grams, ceilings;
-  for (const size_t run : runs) {
-    const Result& result = rows.runs[run].result;
-    const bool failure = lost(run);
-    if (!failure && (rows.standing[run] == Standing::not_chosen || result.updates < updates)) continue;
+    const bool failure = result.status != "done" || collapsed_run(rows, run).has_value();
+    if (!failure && rows.standing[run] == Standing::not_chosen) continue;
     for (const auto& [update, accuracy] : curves.at(rows.runs[run].folder))
       (failure ? failed : trained)[result.model][update].push_back(accuracy);
     if (result.baselines && result.baselines->best_n_gram()) n_grams.push_back(*result.baselines->best_n_gram());

@@ -17,8 +17,9 @@ using ValidCurves = std::map<std::string, ValidCurve>;       // by TableRun::fol
 // Reads the metrics of all runs, from folders and archives. Throws bad_input if metrics are damaged.
 ValidCurves read_valid_curves(const Rows& rows);
 
-// A task at one scale under one protocol: a line per model, the mean over grammars with its interval. Of trained
-// runs only the longest count. Collapsed and diverged runs have lines of their own. n-gram and ceiling are references.
+// A task at one scale under one protocol: a line per model, the mean over grammars with its interval, of
+// runs with the scale's `results` keys. Collapsed and diverged runs have lines of their own. n-gram and ceiling are
+// references.
 LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidCurves& curves, const Scale& scale,
                             const std::string& protocol, int task);
 

@@ -83,18 +83,7 @@ std::string as_text(const GpuBench& bench, const GpuBenchRequest& request) {
 std::string as_json(const GpuBench& bench, const GpuBenchRequest& request) {
   Json out = {{"product_flops", bench.product_flops}, {"copy_bytes", bench.copy_bytes}, {"rows", Json::array()}};
   for (const auto& r : bench.rows) {
-    Json row = {
-        {"model", r.of.model}, {"width", r.of.width}, {"time", r.of.time}, {"precision", to_string(r.precision)}};
-    if (!r.failure.empty()) {
-      row["failure"] = r.failure;
-    } else {
-      row["params"] = r.params;
-      row["tokens_per_second"] = r.tokens_per_second;
-      row["ms"] = r.ms;
-      row["mfu"] = r.mfu;
-      row["peak_bytes"] = r.peak_bytes;
-      row["loss"] = r.loss;
-    }
+    Json row = step_json(r);
     if (const auto peer = peer_of(r, request)) {
       row["peer"] = {{"tokens_per_second", peer->tokens_per_second},
                      {"ms", peer->ms},
