@@ -295,7 +295,7 @@ TEST_F(SuiteProcesses, RunSavesAndStopsIfProgressPipeCloses) {
 TEST_F(SuiteProcesses, SignalDuringPreparationStopsRunsAtOnce) {
   std::string text = suite_text("1000000");
   for (const auto& [from, to] : std::map<std::string, std::string>{
-           {"vocab = 6", "vocab = 181"}, {"ambiguities = 2", "ambiguities = 180"}, {"depth = 3", "depth = 180"}})
+           {"vocab = 6", "vocab = 141"}, {"ambiguities = 2", "ambiguities = 140"}, {"depth = 3", "depth = 140"}})
     text.replace(text.find(from), from.size(), to);
   {
     Started suite(command(write(text)));
@@ -327,7 +327,7 @@ TEST_F(SuiteProcesses, SignalDuringStartupExitsWith75) {
   std::ofstream(folder_.file("run.toml")) << text;
   for (const auto& arguments :
        {std::vector<std::string>{"train", folder_.file("run.toml"), "--out", root()}, command(suite)})
-    for (const double worked : {0.0, .02, .1, .3, .5, .8, 1.2, 2.0}) {
+    for (const double worked : {0.0, .02, .1, .3, .5, 1.2}) {
       Started job(arguments);
       job.wait_until_it_watches_for_signals();
       ASSERT_TRUE(arguments.front() == "suite" || job.wait_until_it_has_worked_for(worked)) << worked;
@@ -355,7 +355,7 @@ TEST_F(SuiteProcesses, SignalsWithinTwoSecondsCountOnceAndLaterOneExitsAtOnce) {
   Started job(train + std::vector<std::string>{"--set", "model.width=512", "--set", "model.layers=8", "--set",
                                                "train.batch=256", "--set", "task.length=400"});
   ASSERT_TRUE(begun(1));
-  ASSERT_TRUE(eventually([&] { return processor_seconds(job.pid()) > 6; }));  // well within the first update
+  ASSERT_TRUE(eventually([&] { return processor_seconds(job.pid()) > 3; }));  // well within the first update
   job.signal(SIGINT);
   ASSERT_TRUE(eventually([&] { return job.errors_so_far().find("stopping") != std::string::npos; }));
   ::usleep(2'300'000);

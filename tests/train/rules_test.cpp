@@ -189,7 +189,7 @@ TEST(Rules, RejectExactlyNetworksThatCannotBeBuilt) {
     add("expand_k", {"0.3", "0.25"});
     add("expand_v", {"1.5"});
     std::vector<int> widths;
-    for (int w = 1; w <= 40; ++w) widths.push_back(w);
+    for (int w = 1; w <= 24; ++w) widths.push_back(w);
     for (const int w : {52, 63, 64, 66, 100, 132, 514, 520, 648, 960}) widths.push_back(w);
     for (const int width : widths)
       for (const auto& variant : variants) {
