@@ -80,8 +80,8 @@ RunData make_data(const RunConfig& config, const std::function<void()>& poll) {
   return data;
 }
 
-TaskSize size_of_task(const RunConfig& config, std::optional<int> point) {
-  TaskSize out = task_size(task_setup(config), point);
+TaskSize size_of_task(const RunConfig& config, std::span<const int> points) {
+  TaskSize out = task_size(task_setup(config), points);
   if (config.train.schedule.empty()) return out;
   const std::vector<ConfigStage> stages = config_stages(config);
   double frames = 0;

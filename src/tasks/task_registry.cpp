@@ -94,14 +94,19 @@ std::optional<Loss> usual_loss(const std::string& kind) {
   return row ? std::optional(row->loss) : std::nullopt;
 }
 
-TaskSize task_size(const TaskSetup& setup, std::optional<int> point) {
+TaskSize task_size(const TaskSetup& setup, std::span<const int> points) {
   const TaskRow& row = find_task(setup.kind);
-  if (row.size != nullptr) return row.size(setup, point);
+  if (row.size != nullptr) {
+    TaskSize out = row.size(setup, {});
+    for (const int point : points) out.point_frames.push_back(row.size(setup, point).test_frames);
+    return out;
+  }
   const std::shared_ptr<const Task> task = row.make(setup, {});
   const TaskShape shape = task->shape();
-  const std::shared_ptr<const Task> tested = point ? task->at(Split::test, *point) : task;
-  return {shape.channels, shape.answers, task->max_frames(Split::train), task->mean_frames(Split::train),
-          tested->mean_frames(Split::test)};
+  TaskSize out{shape.channels, shape.answers, task->max_frames(Split::train), task->mean_frames(Split::train),
+               task->mean_frames(Split::test)};
+  for (const int point : points) out.point_frames.push_back(task->at(Split::test, point)->mean_frames(Split::test));
+  return out;
 }
 
 TaskText task_text(const std::string& task) {

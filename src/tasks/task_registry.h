@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -40,9 +41,12 @@ struct TestAxis {
   std::string title;    // of the axis of a chart
 };
 
+struct FileTokens;  // tasks/corpus.h
+
 // Content of a file that a key names, read once, so that run id and samples use the same bytes.
 struct TaskFile {
   std::string path, bytes, sha256;
+  mutable std::map<std::string, std::shared_ptr<const FileTokens>> tokens = {};  // decoded by Corpus, by format
 };
 using TaskFiles = std::map<std::string, std::shared_ptr<const TaskFile>>;  // by key
 
@@ -71,6 +75,7 @@ struct TaskSize {
   int64_t channels = 0, answers = 0;
   int64_t max_train_frames = 0;              // of a sample
   double train_frames = 0, test_frames = 0;  // of a sample, expected
+  std::vector<double> point_frames = {};     // of a test sample at each of the given points, expected
 };
 
 // Heading and first paragraph of a task on the report page.
@@ -89,7 +94,7 @@ struct TaskRow {
   Loss loss = Loss::cross_entropy;
   std::optional<TestAxis> axis = {};
   std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
-  // The size with this point of the axis on test. Null: it is computed by making the task.
+  // The size with this point of the axis on test; leaves out point_frames. Null: it is computed by making the task.
   TaskSize (*size)(const TaskSetup&, std::optional<int> point) = nullptr;
   // Names of symbols and answers for displayed samples. Null: their numbers.
   std::string (*symbol_name)(int) = nullptr;
@@ -114,7 +119,8 @@ const std::vector<std::string>& reserved_eval_keys();
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll = {});
 // Loss of the kind; nullopt if it is not registered here.
 std::optional<Loss> usual_loss(const std::string& kind);
-TaskSize task_size(const TaskSetup& setup, std::optional<int> point = {});
+// Sizes of a task, also at these points of the test axis. Makes the task unless the kind has TaskRow::size.
+TaskSize task_size(const TaskSetup& setup, std::span<const int> points = {});
 // Heading and text of a task of results: a number of the kind `gaps`, or the name of another kind. A kind that is not
 // registered here has its name as heading.
 TaskText task_text(const std::string& task);

@@ -55,8 +55,7 @@ std::vector<std::string> unread_keys(const RunConfig& config) {
   return out;
 }
 
-SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
-  const TaskSize task = size_of_task(config);
+SizeFound solve_size(const RunConfig& config, const SizeMatch& asked, const TaskSize& task) {
   MatchRequest request;
   request.model = config.model.name;
   request.switches = config.model.switches;
@@ -89,7 +88,7 @@ std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() 
     for (const auto& [name, value] : config.model.switches) key += formatted("\n{}={}", name, value);
     const auto found = known->find(key);
     if (found != known->end()) return found->second;
-    return known->emplace(key, solve_size(config, asked)).first->second;
+    return known->emplace(key, solve_size(config, asked, task)).first->second;
   };
 }
 

@@ -1,6 +1,7 @@
 // The kinds of tasks behind the registry, and the two that ship as examples.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -113,14 +114,16 @@ TEST(TaskRegistry, SizesAreThoseOfTheTask) {
   setup.grammar.depth = 3;
   setup.grammar.density = 0.4 / 3;
   const std::shared_ptr<const Task> task = make_task(setup);
-  for (const std::optional<int> gap : {std::optional<int>(), std::optional<int>(30)}) {
-    const TaskSize size = task_size(setup, gap);
-    EXPECT_EQ(size.channels, task->shape().channels);
-    EXPECT_EQ(size.answers, task->shape().answers);
-    EXPECT_EQ(size.max_train_frames, task->max_frames(Split::train));
-    EXPECT_DOUBLE_EQ(size.train_frames, task->mean_frames(Split::train));
-    EXPECT_DOUBLE_EQ(size.test_frames, (gap ? task->at(Split::test, *gap) : task)->mean_frames(Split::test));
-  }
+  const std::array points = {30, 7};
+  const TaskSize size = task_size(setup, points);
+  EXPECT_EQ(size.channels, task->shape().channels);
+  EXPECT_EQ(size.answers, task->shape().answers);
+  EXPECT_EQ(size.max_train_frames, task->max_frames(Split::train));
+  EXPECT_DOUBLE_EQ(size.train_frames, task->mean_frames(Split::train));
+  EXPECT_DOUBLE_EQ(size.test_frames, task->mean_frames(Split::test));
+  ASSERT_EQ(size.point_frames.size(), points.size());
+  for (size_t i = 0; i < points.size(); ++i)
+    EXPECT_DOUBLE_EQ(size.point_frames[i], task->at(Split::test, points[i])->mean_frames(Split::test));
 }
 
 // Every kind but gaps, which has tests of its own: also those that are added later.

@@ -217,6 +217,29 @@ TEST(Text, TokenIdsOfEveryFormatGiveTheSameSamples) {
   }
 }
 
+TEST(Corpus, TokensAreDecodedOncePerFileAndLiveAsLongAsIt) {
+  std::shared_ptr<const TaskFile> file = test::task_file(little_endian({3, 1, 2}, 4));
+  EXPECT_EQ(Corpus(file, "uint32").size(), 3U);
+  EXPECT_EQ(Corpus(file, "uint16").size(), 6U) << "another format has other tokens";
+  const std::weak_ptr<const FileTokens> first = file->tokens.at("uint32");
+  const Corpus again(file, "uint32");
+  EXPECT_EQ(file->tokens.at("uint32"), first.lock());
+  EXPECT_EQ(again.token(0), 3);
+  EXPECT_EQ(again.classes(), 4);
+  const std::weak_ptr<const FileTokens> other = file->tokens.at("uint16");
+  file.reset();
+  EXPECT_FALSE(other.expired()) << "the corpus holds the file";
+}
+
+TEST(Corpus, TokensEndWithTheirFile) {
+  std::shared_ptr<const TaskFile> file = test::task_file(little_endian({3, 1, 2}, 4));
+  EXPECT_EQ(Corpus(file, "uint32").size(), 3U);
+  const std::weak_ptr<const FileTokens> tokens = file->tokens.at("uint32");
+  EXPECT_FALSE(tokens.expired());
+  file.reset();
+  EXPECT_TRUE(tokens.expired());
+}
+
 TEST(Text, FilesThatDoNotFitAreOneClearLine) {
   const auto fault = [](const char* tokens, const std::string& bytes, const Keys& more = {}) {
     Keys keys = more;

@@ -158,7 +158,7 @@ std::shared_ptr<const Task> make_text(const TaskSetup& setup, const Poll&) {
                           .span_max = static_cast<int>(setup.whole("span_max")),
                           .distractor = static_cast<Distractor>(named - kDistractors.begin())};
   const std::string& format = setup.text("tokens");
-  return std::make_shared<const Text>(config, Corpus::of(setup.file("file"), format), format);
+  return std::make_shared<const Text>(config, std::make_shared<const Corpus>(setup.file("file"), format), format);
 }
 
 }  // namespace
