@@ -67,7 +67,7 @@ struct TaskSetup {
   double real(const std::string& key) const { return std::get<double>(keys.at(key)); }
   const std::string& text(const std::string& key) const { return std::get<std::string>(keys.at(key)); }
   void expect_at_most(const std::string& bound, const std::string& key) const;  // throws if `key` exceeds `bound`
-  std::shared_ptr<const TaskFile> file(const std::string& key) const;  // throws bad_input if none was read
+  std::shared_ptr<const TaskFile> file(const std::string& key) const;           // throws bad_input if none was read
 };
 
 // Sizes that are known before samples can be drawn.
