@@ -48,8 +48,8 @@ class Task {
   virtual void answers(const Batch& batch, int row, int32_t* out) const;
   // Symbol class that each answer emits, [answers]; empty if answers are not hidden states.
   virtual std::span<const int32_t> shown() const { return {}; }
-  // If has_law(): distribution of the answer given the id of the current state, [answers]. Predictions are compared
-  // with it.
+  // If has_law(): an answer is the class of the next element, and law() its distribution given the id of the current
+  // state (Batch::state), [answers]. Predictions are compared with it. The oracle has next_classes() and mean_law().
   virtual bool has_law() const { return false; }
   virtual void law(int32_t /*state*/, double* /*over_answers*/) const {}
   // Oracle that follows one sample after the other; null if the best answers are unknown.
