@@ -27,6 +27,9 @@ struct RunData {
 // `poll` is called now and then and may throw to end the work.
 RunData make_data(const RunConfig& config, const std::function<void()>& poll = {});
 
+// Equal texts mean equal data, in training and at every test point.
+std::string data_identity(const RunConfig& config);
+
 // Everything from which the run's task is made.
 TaskSetup task_setup(const RunConfig& config);
 // Sizes of the task, also at these points of the test axis. Training frames are means over the updates, with

@@ -89,6 +89,11 @@ std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll) 
   return find_task(setup.kind).make(setup, poll);
 }
 
+std::shared_ptr<const Task> make_stage(const Task& configured, const TaskSetup& setup, const Poll& poll) {
+  const TaskRow& row = find_task(setup.kind);
+  return row.make_stage != nullptr ? row.make_stage(configured, setup, poll) : row.make(setup, poll);
+}
+
 std::optional<Loss> usual_loss(const std::string& kind) {
   const TaskRow* row = find_kind(kind);
   return row ? std::optional(row->loss) : std::nullopt;

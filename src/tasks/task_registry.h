@@ -94,11 +94,14 @@ struct TaskRow {
   Loss loss = Loss::cross_entropy;
   std::optional<TestAxis> axis = {};
   std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
+  // The task of a stage of train.schedule, which may share parts of the configured task. Null: `make` makes it.
+  std::shared_ptr<const Task> (*make_stage)(const Task& configured, const TaskSetup&, const Poll&) = nullptr;
   // The size with this point of the axis on test; leaves out point_frames. Null: it is computed by making the task.
   TaskSize (*size)(const TaskSetup&, std::optional<int> point) = nullptr;
   // Names of symbols and answers for displayed samples. Null: their numbers.
   std::string (*symbol_name)(int) = nullptr;
   std::string (*answer_name)(int) = nullptr;
+  bool has_reference_split = false;     // Split::reference is the published code's test set
   std::vector<TaskText> numbered = {};  // of task.number, which only `gaps` has
 
   const TaskKey* find(std::string_view key) const;  // null if absent
@@ -117,6 +120,8 @@ const std::vector<std::string>& reserved_task_keys();
 const std::vector<std::string>& reserved_eval_keys();
 
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll = {});
+// The task of a stage of train.schedule. `configured`: the task of the run.
+std::shared_ptr<const Task> make_stage(const Task& configured, const TaskSetup& setup, const Poll& poll = {});
 // Loss of the kind; nullopt if it is not registered here.
 std::optional<Loss> usual_loss(const std::string& kind);
 // Sizes of a task, also at these points of the test axis. Makes the task unless the kind has TaskRow::size.

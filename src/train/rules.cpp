@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "config/data.h"
-#include "config/task_schedule.h"
 #include "kernels/dropout_stream.h"
 #include "models/match.h"
 #include "train/gpu.h"
@@ -154,19 +153,7 @@ ModelRules run_rules() {
   // Caches tasks that passed, since a suite has few tasks and many runs.
   auto sound = std::make_shared<std::set<std::string>>();
   rules.samples = [sound](const RunConfig& config) {
-    const GrammarConfig& g = config.grammar.build;
-    const std::string grammar =
-        config.grammar.file ? config.grammar.file->sha256
-                            : formatted("{} {} {} {} {}", g.vocab, g.ambiguities, g.depth, g.density, g.start_states);
-    std::string key = formatted("{} {} {} {} {} {} {}", grammar, g.seed, config.task.kind, config.task.length,
-                                static_cast<int>(config.task.stream), longest_gap(config.task.task.train),
-                                longest_gap(config.task.task.test));
-    if (!config.train.schedule.empty())
-      key += formatted("{} {}", schedule_text(config.train.schedule), config.train.updates);
-    for (const auto& [name, file] : config.task.files) key += "\n" + file->sha256;
-    for (const auto& [name, value] : config.task.keys) key += "\n" + name + "=" + toml_text(config_value(value));
-    // Grammars take long to build, so those of `gaps` are not built again for other points.
-    if (config.task.kind != kGapsKind) key += "\n" + joined(config.eval.points, ",");
+    const std::string key = data_identity(config);
     if (sound->contains(key)) return;
     const RunData data = make_data(config);
     check_points(config, *data.task);

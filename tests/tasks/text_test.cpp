@@ -316,7 +316,7 @@ double counted_ngram(const Task& task, uint64_t train, uint64_t test, int n) {
 
 TEST(Text, NgramsCountTheFramesAndTheirAnswers) {
   const auto task = example("text", 60, {{"span_probability", 0.05}, {"distractor", std::string("mixed")}});
-  const std::unique_ptr<NgramSource> source = ngram_source(*task);
+  const std::unique_ptr<NgramSource> source = task->ngrams();
   ASSERT_NE(source, nullptr);
   NgramRequest request;
   request.train_samples = 150;
@@ -340,14 +340,14 @@ TEST(Text, NgramsOfManyTokensSeeAsManySymbolsAsFit) {
   NgramRequest request;
   request.train_samples = 2000;
   request.valid_samples = request.test_samples = 50;
-  const NgramFigures found = count_ngrams(*ngram_source(*task), request);
+  const NgramFigures found = count_ngrams(*task->ngrams(), request);
   EXPECT_EQ(found.test[0], 1);
   EXPECT_EQ(found.test[kMaxGram - 1], found.test[kMaxGram - 2]);
 }
 
 TEST(Text, OtherKindsHaveNoNgrams) {
   for (const char* kind : {"copying", "dyck", "signals", "tracking"})
-    EXPECT_EQ(ngram_source(*example(kind, 6)), nullptr) << kind;
+    EXPECT_EQ(example(kind, 6)->ngrams(), nullptr) << kind;
 }
 
 }  // namespace
