@@ -39,6 +39,10 @@ std::vector<TaskRow>& rows() {
 
 }  // namespace
 
+TaskKey as_task_key() {
+  return {"as_task", int64_t{0}, 0, 3, "gaps, noise and wrong symbols as in this task of gaps; 0: none"};
+}
+
 const TaskRow* find_kind(const std::string& kind) {
   for (const TaskRow& row : rows())
     if (row.name == kind) return &row;

@@ -32,6 +32,9 @@ struct TaskKey {
   bool file = false;  // a text that names a file: its content is part of the run id, its path is not
 };
 
+// The key `as_task` of kinds with gaps: paper_task(setup.integer("as_task")) are their gaps.
+TaskKey as_task_key();
+
 // A quantity that tests can vary without retraining.
 struct TestAxis {
   std::string name;  // "gap"; "gap 20" labels a point in tables
@@ -64,6 +67,7 @@ struct TaskSetup {
   TaskConfig gaps = {};
 
   int64_t whole(const std::string& key) const { return std::get<int64_t>(keys.at(key)); }
+  int integer(const std::string& key) const { return static_cast<int>(whole(key)); }
   double real(const std::string& key) const { return std::get<double>(keys.at(key)); }
   const std::string& text(const std::string& key) const { return std::get<std::string>(keys.at(key)); }
   void expect_at_most(const std::string& bound, const std::string& key) const;  // throws if `key` exceeds `bound`
