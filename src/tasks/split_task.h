@@ -39,7 +39,8 @@ class SplitTask : public Task {
   template <class Kind>
   std::shared_ptr<const Task> changed(Split split, int Config::*key, int value) const {
     Config train = train_.config, test = test_.config;
-    (split == Split::train ? train : test).*key = value;
+    Config& of_split = split == Split::train ? train : test;  // g++ 12 would write to a copy without this line
+    of_split.*key = value;
     train.length = test.length = test_length_;
     return std::make_shared<const Kind>(train, test, test_length_, train_.task.config());
   }
