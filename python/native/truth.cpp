@@ -93,22 +93,22 @@ py::dict frame_baselines(const PyTask& task, const NgramSource& source, NgramReq
 py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t start, uint64_t samples,
                       uint64_t train_samples, int threads) {
   const Split of = parse_split(split);
-  const GapTask* counted = task.task().counted();
-  if (counted == nullptr) {
+  const auto* gaps = dynamic_cast<const GapTask*>(&task.task());
+  if (gaps == nullptr || gaps->config().objective != Objective::state) {
     NgramRequest request;
     request.train_samples = train_samples;
     request.test = of;
     request.first_test = start;
     request.test_samples = samples;
     request.threads = threads;
-    if (const auto source = ngram_source(task.task())) return frame_baselines(task, *source, request);
+    if (const auto source = task.task().ngrams()) return frame_baselines(task, *source, request);
     const std::string& kind = task.row().name;
     throw bad_input("baselines", kind == kGapsKind
                                      ? "they name states, expected objective state, got predict"
                                      : "they count symbols of gaps, expected a task of kind gaps, got kind " + kind);
   }
   const Baselines b = unlocked([&] {
-    return baselines(counted->shared_language(), counted->config(), train_samples, samples, threads, of, start,
+    return baselines(gaps->shared_language(), gaps->config(), train_samples, samples, threads, of, start,
                      &end_if_interrupted);
   });
   py::dict out;

@@ -28,25 +28,6 @@ Json describe(const GapConfig& gap) {
   return out;
 }
 
-// Values of the key other than `given`, both near to it and far from it.
-std::vector<TomlValue> other_values(const ConfigKey& key, const TomlValue& given) {
-  std::vector<TomlValue> out;
-  const auto add = [&](auto value) {
-    const auto* same = std::get_if<decltype(value)>(&given.content);
-    if (same != nullptr && *same == value) return;
-    out.push_back(given);
-    out.back().content = value;
-  };
-  if (const auto* whole = std::get_if<int64_t>(&given.content)) {
-    for (const int64_t value : {*whole + 1, *whole - 1, *whole + 7, *whole / 2, key.least, key.most}) add(value);
-  } else if (const auto* real = std::get_if<double>(&given.content)) {
-    for (const double value : {*real / 2, *real + 0.5, *real - 0.5, key.low, key.high}) add(value);
-  } else {
-    for (const auto& word : key.choices) add(word);
-  }
-  return out;
-}
-
 }  // namespace
 
 void GrammarSettings::add_to(Arguments& arguments) {
@@ -196,36 +177,12 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
   return resolved.task.task;
 }
 
-void TaskSettings::refuse_idle(const SequenceSettings& sequences, const std::function<void(TaskConfig&)>& blind) const {
-  const Settings given = settings(sequences);
-  const auto seen = [&](const Settings& all) {
-    TaskConfig task = resolve_task(all, "--task").task;
-    task.number = 0;
-    blind(task);
-    return canonical_text(task);
-  };
-  const std::string before = seen(given);
-  for (const Option& option : options_) {
-    if (!arguments_->given(option.flag)) continue;
-    bool idle = false, acts = false;
-    for (const TomlValue& other : other_values(*find_config_key(option.key), given.at(option.key).value)) {
-      Settings changed = given;
-      changed[option.key].value = other;
-      try {
-        (seen(changed) == before ? idle : acts) = true;
-      } catch (const Error&) {  // this value is invalid together with the others: no conclusion
-      }
-    }
-    if (!idle || acts) continue;
-    const bool train = sequences.split == "train", gap = option.flag.find("gap-") != std::string::npos;
-    const TaskConfig task = resolve_task(given, "--task").task;
-    if (gap && !(train && option.flag.starts_with("--test-")) && (train ? task.train : task.test).probability == 0)
-      throw bad_input(arguments_->where(option.flag), "has no effect: this task's gaps have probability 0");
-    throw bad_input(arguments_->where(option.flag),
-                    gap ? "has no effect on split " + sequences.split + ", expected " +
-                              (train ? "--gap options or another --split" : "--test-gap options or --split train")
-                        : "has no effect on the output of this command");
-  }
+void TaskSettings::refuse_test_gaps_on_train(const SequenceSettings& sequences) const {
+  if (sequences.split != "train") return;
+  for (const Option& option : options_)
+    if (option.flag.starts_with("--test-") && arguments_->given(option.flag))
+      throw bad_input(arguments_->where(option.flag),
+                      "has no effect on split train, expected --gap options or another --split");
 }
 
 std::string TaskSettings::first_given() const {
@@ -233,10 +190,6 @@ std::string TaskSettings::first_given() const {
   for (const Option& option : options_)
     if (arguments_->given(option.flag)) return option.flag;
   return "";
-}
-
-void keep_law_of(const SequenceSettings& sequences, TaskConfig& task) {
-  (sequences.split == "train" ? task.test : task.train) = GapConfig();
 }
 
 Json description_of(const TaskConfig& task) {

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,10 +51,10 @@ struct SequenceSettings {
 class TaskSettings {
  public:
   void add_to(Arguments& arguments, int default_task);
+  // Throws if an option has no effect with the other values.
   TaskConfig config(const SequenceSettings& sequences) const;
-  // Rejects every given option that has no effect for this command, whatever its value. `blind` removes the parts of a
-  // task that the command does not use.
-  void refuse_idle(const SequenceSettings& sequences, const std::function<void(TaskConfig&)>& blind) const;
+  // Throws if the split is train and an option of test gaps was given.
+  void refuse_test_gaps_on_train(const SequenceSettings& sequences) const;
   // The first task option that was given, including --task; empty: none.
   std::string first_given() const;
   bool asks_objective() const { return arguments_->given("--objective"); }
@@ -73,9 +72,6 @@ class TaskSettings {
   int number_ = 0;
   std::deque<Option> options_;  // a deque, since callers keep addresses of its elements
 };
-
-// Keeps only the parts of the task that samples of this split depend on: their gap distribution, noise and objective.
-void keep_law_of(const SequenceSettings& sequences, TaskConfig& task);
 
 Json description_of(const TaskConfig& task);
 

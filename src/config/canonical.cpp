@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "config/automaton_file.h"
 #include "config/config_file.h"
+#include "config/gaps_keys.h"
 
 namespace sb {
 namespace {
@@ -24,14 +25,7 @@ bool has_part(const ResolvedConfig& config, const ConfigKey& p) {
 bool silenced(const RunConfig& values, const ConfigKey& p) {
   if (!p.task_kind.empty() && p.task_kind != values.task.kind) return true;
   if (p.section == "grammar" && p.key != "seed" && p.key != "automaton") return !values.grammar.automaton.empty();
-  const bool test = p.key.starts_with("test_gap_");
-  if (p.section != "task" || !(test || p.key.starts_with("gap_"))) return false;
-  const GapConfig& gap = test ? values.task.task.test : values.task.task.train;
-  const std::string part = p.key.substr(test ? 9 : 4);
-  if (part == "law") return false;
-  if (gap.law == GapLaw::none) return true;
-  if (part == "max") return gap.law == GapLaw::constant;
-  return (part == "mu" || part == "sigma") && gap.law != GapLaw::lognormal;
+  return is_silenced_gap_key(values.task.task, p);
 }
 
 std::set<std::string> idle_keys(const RunConfig& values) {
@@ -44,9 +38,7 @@ std::set<std::string> idle_keys(const RunConfig& values) {
   if (t.warmup == 0) out.insert("quirks.first_lr_zero");
   if (values.model.dropout == 0) out.insert("train.dropout_until");
   if (values.grammar.automaton.empty() && values.grammar.build.ambiguities == 0) out.insert("grammar.depth");
-  const TaskConfig& task = values.task.task;
-  if (task.train.probability == 0) out.insert("task.gap_content");
-  if (task.test.probability == 0) out.insert("task.test_gap_content");
+  out.merge(idle_gap_keys(values.task.task));
   return out;
 }
 

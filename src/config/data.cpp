@@ -3,24 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "config/config_file.h"
 #include "config/task_schedule.h"
-#include "tasks/gap_task.h"
 
 namespace sb {
 
 namespace {
-
-// The task of a stage. Stages of `gaps` share the language of the configured task, which takes long to build.
-std::shared_ptr<const Task> stage_task(const RunConfig& stage, const Task& configured,
-                                       const std::function<void()>& poll) {
-  TaskSetup setup = task_setup(stage);
-  const auto* gaps = setup.kind == kGapsKind ? dynamic_cast<const GapTask*>(&configured) : nullptr;
-  if (gaps && gaps->language().length() == setup.length)
-    return std::make_shared<const GapTask>(gaps->shared_language(), setup.gaps);
-  if (const auto* sampler = gaps ? dynamic_cast<const Sampler*>(&gaps->language()) : nullptr)
-    setup.automaton = std::make_shared<const Automaton>(sampler->automaton());
-  return make_task(setup, poll);
-}
 
 std::vector<TrainingStage> make_stages(const RunConfig& config, const Task& configured,
                                        const std::function<void()>& poll) {
@@ -28,7 +17,7 @@ std::vector<TrainingStage> make_stages(const RunConfig& config, const Task& conf
   if (config.train.schedule.empty()) return out;
   const TaskShape wanted = configured.shape();
   for (const auto& [first, stage] : config_stages(config)) {
-    out.push_back({first, stage_task(stage, configured, poll)});
+    out.push_back({first, make_stage(configured, task_setup(stage), poll)});
     const TaskShape shape = out.back().task->shape();
     if (shape.channels != wanted.channels || shape.answers != wanted.answers)
       throw bad_input("train.schedule", "update " + std::to_string(first) + ": expected the task's " +
@@ -80,8 +69,24 @@ RunData make_data(const RunConfig& config, const std::function<void()>& poll) {
   return data;
 }
 
-TaskSize size_of_task(const RunConfig& config, std::optional<int> point) {
-  TaskSize out = task_size(task_setup(config), point);
+std::string data_identity(const RunConfig& config) {
+  std::string out;
+  const auto add = [&](const std::string& name, const std::string& text) { out += name + " = " + text + "\n"; };
+  for (const ConfigKey& key : config_keys())
+    if (key.section == "task" || key.section == "grammar") add(key.name(), json_text(key.get(config)));
+  for (const auto& [key, value] : config.task.keys) add("task." + key, json_text(config_value(value)));
+  for (const auto& [key, file] : config.task.files) add("sha256 of task." + key, file->sha256);
+  if (config.grammar.file) add("sha256 of grammar.automaton", config.grammar.file->sha256);
+  add("points", joined(config.eval.points, ","));
+  if (!config.train.schedule.empty()) {
+    add("schedule", schedule_text(config.train.schedule));
+    add("updates", std::to_string(config.train.updates));
+  }
+  return out;
+}
+
+TaskSize size_of_task(const RunConfig& config, std::span<const int> points) {
+  TaskSize out = task_size(task_setup(config), points);
   if (config.train.schedule.empty()) return out;
   const std::vector<ConfigStage> stages = config_stages(config);
   double frames = 0;

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 
 #include "config/config.h"
 #include "tasks/task_registry.h"
@@ -27,10 +27,13 @@ struct RunData {
 // `poll` is called now and then and may throw to end the work.
 RunData make_data(const RunConfig& config, const std::function<void()>& poll = {});
 
+// Equal texts mean equal data, in training and at every test point.
+std::string data_identity(const RunConfig& config);
+
 // Everything from which the run's task is made.
 TaskSetup task_setup(const RunConfig& config);
-// Sizes of the task, computed without making the task. `point`: value of the test axis on the test split. Training
-// frames are means over the updates, with train.schedule.
-TaskSize size_of_task(const RunConfig& config, std::optional<int> point = {});
+// Sizes of the task, also at these points of the test axis. Training frames are means over the updates, with
+// train.schedule. Makes a task of most kinds (TaskRow::size), so callers keep the result.
+TaskSize size_of_task(const RunConfig& config, std::span<const int> points = {});
 
 }  // namespace sb

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "config/automaton_file.h"
+#include "config/gaps_keys.h"
 #include "config/protocol.h"
 #include "config/task_keys.h"
 #include "config/task_schedule.h"
@@ -22,7 +23,7 @@ int64_t built_states(const GrammarConfig& g) {
   return int64_t{g.vocab} - g.ambiguities + int64_t{g.ambiguities} * g.depth;
 }
 
-// The steps of resolving, in order; task_keys.h has those for keys of one kind of task.
+// The steps of resolving, in order; task_keys.h and gaps_keys.h have those for keys of one kind of task.
 class Resolver : private ConfigDraft {
  public:
   Resolver(const Settings& asked, const ModelRules& rules, const std::string& file, ConfigFiles* files = nullptr)
@@ -49,7 +50,7 @@ class Resolver : private ConfigDraft {
     faults = settings.faults;
     take();
     derive();
-    check_task(*this);
+    check_gaps(*this);
     end();
     return values().task;
   }
@@ -173,7 +174,7 @@ class Resolver : private ConfigDraft {
 
   void check_across() {
     check_grammar();
-    check_task(*this);
+    check_gaps(*this);
     const TrainSection& t = values().train;
     refuse_unless(t.accumulate == kAutomatic || t.batch % t.accumulate == 0, "train.accumulate",
                   formatted("{} does not divide batch ({})", t.accumulate, t.batch),

@@ -1,125 +1,18 @@
 // The table of keys: each with its kind, range, meaning and the field of RunConfig that holds it.
 #include <limits>
 #include <set>
-#include <type_traits>
 
-#include "config/schema.h"
+#include "config/gaps_keys.h"
+#include "config/schema_section.h"
 #include "config/task_schedule.h"
 
 namespace sb {
 namespace {
 
-using Kind = ConfigKey::Kind;
 constexpr int64_t long_most = std::numeric_limits<int64_t>::max();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-enum class Ends { closed, above_low, below_high };
-
-// Adds keys of one section. `Access` gives the address of the field, [](auto& c) { return &c.train.batch; }. It is
-// stateless, so that get and set are plain functions.
-class Section {
- public:
-  // `prefix` begins every key, `whose` ends every meaning.
-  Section(std::vector<ConfigKey>& all, const char* name, const char* prefix = "", const char* whose = "")
-      : all_(all), name_(name), prefix_(prefix), whose_(whose) {}
-
-  template <class Access>
-  ConfigKey& whole(const char* key, int64_t least, int64_t most, const char* meaning, Access access) {
-    ConfigKey& p = plain<int64_t>(key, Kind::whole, meaning, access);
-    p.least = least;
-    p.most = most;
-    return p;
-  }
-
-  // An integer key that also accepts "auto", stored as kAutomatic.
-  template <class Access>
-  void whole_or_auto(const char* key, int64_t least, int64_t most, const char* meaning, Access access) {
-    ConfigKey& p = whole(key, least, most, meaning, access);
-    p.or_auto = true;
-    p.get = [](const RunConfig& c) {
-      const auto value = static_cast<int64_t>(*Access{}(c));
-      return value == kAutomatic ? ConfigValue(std::string(kAutomaticWord)) : ConfigValue(value);
-    };
-    p.set = [](RunConfig& c, const ConfigValue& value) {
-      const auto* number = std::get_if<int64_t>(&value);
-      auto& field = *Access{}(c);
-      field = static_cast<std::remove_reference_t<decltype(field)>>(number ? *number : kAutomatic);
-    };
-  }
-
-  template <class Access>
-  void real(const char* key, double low, double high, Ends ends, const char* meaning, Access access) {
-    ConfigKey& p = plain<double>(key, Kind::real, meaning, access);
-    p.low = low;
-    p.high = high;
-    p.above_low = ends == Ends::above_low;
-    p.below_high = ends == Ends::below_high;
-  }
-
-  template <class Access>
-  void truth(const char* key, const char* meaning, Access access) {
-    plain<bool>(key, Kind::truth, meaning, access);
-  }
-
-  template <class Access>
-  void text(const char* key, const char* meaning, Access access) {
-    plain<std::string>(key, Kind::text, meaning, access);
-  }
-
-  // A choice is stored as its index in the list of names, which is the value of the enum.
-  template <int count, class Access>
-  void choice(const char* key, const char* meaning, Access) {
-    using Enum = std::remove_reference_t<decltype(*Access{}(std::declval<RunConfig&>()))>;
-    ConfigKey& p = add(key, Kind::choice, meaning);
-    for (int i = 0; i < count; ++i) p.choices.emplace_back(to_string(static_cast<Enum>(i)));
-    p.get = [](const RunConfig& c) { return ConfigValue(std::string(to_string(*Access{}(c)))); };
-    p.set = [](RunConfig& c, const ConfigValue& value) {
-      const auto& name = std::get<std::string>(value);
-      for (int i = 0; i < count; ++i)
-        if (name == to_string(static_cast<Enum>(i))) *Access{}(c) = static_cast<Enum>(i);
-    };
-  }
-
-  ConfigKey& add(const char* key, Kind kind, const char* meaning) {
-    ConfigKey& p = all_.emplace_back();
-    p.section = name_;
-    p.key = prefix_ + std::string(key);
-    p.kind = kind;
-    p.meaning = meaning + std::string(whose_);
-    return p;
-  }
-
- private:
-  template <class Stored, class Access>
-  ConfigKey& plain(const char* key, Kind kind, const char* meaning, Access) {
-    ConfigKey& p = add(key, kind, meaning);
-    p.get = [](const RunConfig& c) { return ConfigValue(static_cast<Stored>(*Access{}(c))); };
-    p.set = [](RunConfig& c, const ConfigValue& value) {
-      auto& field = *Access{}(c);
-      field = static_cast<std::remove_reference_t<decltype(field)>>(std::get<Stored>(value));
-    };
-    return p;
-  }
-
-  std::vector<ConfigKey>& all_;
-  const char *name_, *prefix_, *whose_;
-};
-
-template <class Gap>
-void add_gap(Section s, Gap) {
-  s.choice<4>("law", "distribution of gap lengths", [](auto& c) { return &Gap{}(c)->law; });
-  s.whole("min", 0, kMaxGap, "shortest gap, frames", [](auto& c) { return &Gap{}(c)->min; });
-  s.whole("max", 0, kMaxGap, "longest gap, frames", [](auto& c) { return &Gap{}(c)->max; });
-  s.real("probability", 0, 1, Ends::closed, "probability that an element has a gap",
-         [](auto& c) { return &Gap{}(c)->probability; });
-  s.whole("start", 0, 1000000000, "first element that may have a gap", [](auto& c) { return &Gap{}(c)->start; });
-  s.choice<2>("content", "what fills a gap", [](auto& c) { return &Gap{}(c)->content; });
-  s.real("mu", -20, 20, Ends::closed, "mean of the log gap length (lognormal)", [](auto& c) { return &Gap{}(c)->mu; });
-  s.real("sigma", 1e-3, 20, Ends::closed, "deviation of the log gap length (lognormal)",
-         [](auto& c) { return &Gap{}(c)->sigma; });
-}
-
-void add_grammar(Section s) {
+void add_grammar(SchemaSection s) {
   s.whole("vocab", 2, 4096, "number of symbols, including the end symbol",
           [](auto& c) { return &c.grammar.build.vocab; });
   s.whole("ambiguities", 0, 4095, "number of ambiguous symbols, each emitted by several states",
@@ -135,7 +28,7 @@ void add_grammar(Section s) {
          [](auto& c) { return &c.grammar.automaton; });
 }
 
-void add_task(Section s) {
+void add_task(SchemaSection s) {
   s.text("kind", "kind of task: gaps (the paper's tasks) or another one; each kind has its own keys",
          [](auto& c) { return &c.task.kind; });
   s.whole("number", 0, 4,
@@ -149,7 +42,7 @@ void add_task(Section s) {
          [](auto& c) { return &c.task.task.noise; });
 }
 
-void add_model(Section s) {
+void add_model(SchemaSection s) {
   s.text("name", "mixer; `selectivbench models` lists them", [](auto& c) { return &c.model.name; });
   s.whole("width", 1, 65536, "channels", [](auto& c) { return &c.model.width; });
   s.whole("layers", 1, 1024, "number of layers, each with one mixer", [](auto& c) { return &c.model.layers; });
@@ -159,7 +52,7 @@ void add_model(Section s) {
       [](auto& c) { return &c.model.residual; });
 }
 
-void add_train(Section s) {
+void add_train(SchemaSection s) {
   s.whole("updates", 1, 1000000000, "optimiser steps", [](auto& c) { return &c.train.updates; });
   s.whole("batch", 1, 65536, "samples per update", [](auto& c) { return &c.train.batch; });
   s.whole_or_auto("accumulate", 1, 65536,
@@ -185,7 +78,7 @@ void add_train(Section s) {
               [](auto& c) { return &c.train.precision; });
   s.choice<3>("device", "device; auto: the GPU if this build and machine have one, else the CPU",
               [](auto& c) { return &c.train.device; });
-  ConfigKey& schedule = s.add("schedule", Kind::schedule,
+  ConfigKey& schedule = s.add("schedule", ConfigKey::Kind::schedule,
                               "keys of [task] that move over the updates: from a first value to the configured one, "
                               "reached after this share of the updates");
   schedule.get = [](const RunConfig& c) { return ConfigValue(schedule_text(c.train.schedule)); };
@@ -194,13 +87,13 @@ void add_train(Section s) {
   };
 }
 
-void add_eval(Section s) {
+void add_eval(SchemaSection s) {
   s.whole("every", 0, 1000000000, "updates between evaluations; 0: only at the end",
           [](auto& c) { return &c.eval.every; });
   s.whole("valid_samples", 1, 10000000, "samples of the valid split", [](auto& c) { return &c.eval.valid_samples; });
   s.whole("test_samples", 1, 10000000, "samples of the test split", [](auto& c) { return &c.eval.test_samples; });
   s.whole("batch", 1, 65536, "samples per forward pass", [](auto& c) { return &c.eval.batch; });
-  ConfigKey& gaps = s.add("gaps", Kind::wholes,
+  ConfigKey& gaps = s.add("gaps", ConfigKey::Kind::wholes,
                           "gap lengths tested without retraining; unset: 10, 20, 50, 100 for task 4, else none");
   gaps.most = kMaxGap;
   gaps.get = [](const RunConfig& c) {
@@ -217,7 +110,7 @@ void add_eval(Section s) {
           [](auto& c) { return &c.eval.ceiling_samples; });
 }
 
-void add_quirks(Section s) {
+void add_quirks(SchemaSection s) {
   s.truth("delta_bf16", "DeltaNet family wholly in bfloat16, Adam state included",
           [](auto& c) { return &c.quirks.delta_bf16; });
   s.truth("padding_correct", "count padding elements as correct, as the published code does",
@@ -229,7 +122,7 @@ void add_quirks(Section s) {
           [](auto& c) { return &c.quirks.select_on_test; });
 }
 
-void add_run(Section s) {
+void add_run(SchemaSection s) {
   s.whole("seed", 1, 0xFFFFFFFF, "default of grammar.seed and train.seed", [](auto& c) { return &c.run.seed; });
   s.choice<2>("protocol", "defaults of some keys: corrected, or published (as the published code trains)",
               [](auto& c) { return &c.run.protocol; });
@@ -242,8 +135,7 @@ std::vector<ConfigKey> make_config_keys() {
   std::vector<ConfigKey> all;
   add_grammar({all, "grammar"});
   add_task({all, "task"});
-  add_gap({all, "task", "gap_", ", training"}, [](auto& c) { return &c.task.task.train; });
-  add_gap({all, "task", "test_gap_", ", valid and test"}, [](auto& c) { return &c.task.task.test; });
+  add_gap_keys(all);
   add_model({all, "model"});
   add_train({all, "train"});
   add_eval({all, "eval"});

@@ -1,6 +1,5 @@
 #include "config/task_keys.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -43,27 +42,6 @@ void refuse_foreign(ConfigDraft& draft, const TaskRow& row, const std::string& n
       formatted("[{}] has no effect with task.kind = {}; {}, {}", name, row.name, hint, setting.key.text()));
 }
 
-void at_longest_gap(ConfigDraft& draft, const std::string& test) {
-  for (const char* cause : {"task.gap_max", "task.gap_min", "task.gap_law"}) {
-    if (!draft.given(cause)) continue;
-    find_config_key(test)->set(draft.values(), int64_t{longest_gap(draft.values().task.task.train)});
-    draft.derived(test, cause);
-    return;
-  }
-}
-
-void check_gap(ConfigDraft& draft, const std::string& prefix, const GapConfig& gap) {
-  const std::string name = "task." + prefix;
-  const bool ranged = gap.law == GapLaw::uniform || gap.law == GapLaw::lognormal;
-  draft.refuse_unless(
-      !ranged || gap.min <= gap.max, name + "min",
-      formatted("{}min ({}) > {}max ({})", prefix, gap.min, prefix, gap.max),
-      {name + "min", name + "max", "task.gap_min", "task.gap_max", name + "law", "task.gap_law", "task.number"});
-  draft.refuse_unless(gap.law == GapLaw::none || gap.start <= draft.values().task.length, name + "start",
-                      formatted("expected at most length ({}), got {}", draft.values().task.length, gap.start),
-                      {name + "start", "task.gap_start", "task.length", name + "law", "task.gap_law", "task.number"});
-}
-
 }  // namespace
 
 void take_kind(ConfigDraft& draft) {
@@ -80,16 +58,6 @@ void take_kind(ConfigDraft& draft) {
     draft.out.origins["task." + key.name] = Origin{};
   }
   if (row.axis) draft.out.origins["eval." + row.axis->key] = Origin{};
-}
-
-void take_task_number(ConfigDraft& draft) {
-  if (draft.values().task.kind != kGapsKind) return;
-  draft.apply("task.number");
-  if (!draft.given("task.number")) return;
-  draft.values().task.task = paper_task(draft.values().task.task.number);
-  for (const auto& p : config_keys())
-    if (p.section == "task" && (p.key == "noise" || p.key.find("gap_") != std::string::npos))
-      draft.derived(p.name(), "task.number");
 }
 
 void take_own_keys(ConfigDraft& draft) {
@@ -122,36 +90,6 @@ void read_task_file(TaskSection& task, const std::string& key, const Settings& s
     file = std::move(read);
   }
   task.files[key] = file;
-}
-
-void derive_test_gaps(ConfigDraft& draft) {
-  const int number = draft.values().task.task.number;
-  const bool at_longest = number == 2 || number == 4;
-  for (const char* key : {"law", "min", "max", "probability", "start", "content", "mu", "sigma"}) {
-    const std::string part = key, test = "task.test_gap_" + part, train = "task.gap_" + part;
-    if (draft.given(test)) continue;
-    const GapLaw law = draft.values().task.task.test.law;
-    const GapConfig& train_law = draft.values().task.task.train;
-    if (at_longest && part == "min" && (law == GapLaw::uniform || law == GapLaw::lognormal)) {
-      find_config_key(test)->set(draft.values(), int64_t{std::min(train_law.min, longest_gap(train_law))});
-      draft.derived(test, train);
-    } else if (at_longest && (part == "min" || part == "max")) {
-      at_longest_gap(draft, test);
-    } else if (draft.given(train) && !(at_longest && part == "law")) {
-      find_config_key(test)->set(draft.values(), find_config_key(train)->get(draft.values()));
-      draft.derived(test, train);
-    }
-  }
-}
-
-void check_task(ConfigDraft& draft) {
-  const size_t before = draft.faults.size();
-  check_gap(draft, "gap_", draft.values().task.task.train);
-  const bool follows = std::none_of(draft.settings.begin(), draft.settings.end(),
-                                    [](const auto& each) { return each.first.starts_with("task.test_gap_"); });
-  if (draft.faults.size() == before || !follows) check_gap(draft, "test_gap_", draft.values().task.task.test);
-  if (draft.faults.size() == before && draft.good("task."))
-    draft.attempt([&] { check(draft.values().task.task); }, false);
 }
 
 }  // namespace sb

@@ -210,7 +210,7 @@ class Attempt {
     generator = edges;
   }
 
-  // The swaps of permutation(n): place i, from the last one down to 1, with a masked draw of 0..i.
+  // The swaps of numpy's permutation(n): place i, from the last one down to 1, with a masked draw of 0..i.
   void draw_swaps(Pcg64& edges, uint32_t n) {
     uint32_t* swaps = swaps_.data();
     uint32_t i = n - 1;
@@ -228,7 +228,7 @@ class Attempt {
     }
   }
 
-  // permutation(n)[0], traced back from place 0 through the swaps.
+  // numpy's permutation(n)[0], traced back from place 0 through the swaps.
   int32_t first_place(int n) const {
     uint32_t place = 0;
     for (uint32_t i = 1; i < static_cast<uint32_t>(n); ++i) place = swaps_[i] == place ? i : place;

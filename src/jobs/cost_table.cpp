@@ -86,13 +86,13 @@ double distance(const MeasuredRate& row, double flops, double frames) {
 }  // namespace
 
 RunFrames frames_of(const RunConfig& run) {
+  const TaskSize task = size_of_task(run, run.eval.points);
   RunFrames out;
-  out.training =
-      static_cast<double>(run.train.updates) * static_cast<double>(run.train.batch) * size_of_task(run).train_frames;
+  out.sample = task.train_frames;
+  out.training = static_cast<double>(run.train.updates) * static_cast<double>(run.train.batch) * task.train_frames;
   const double periodic = run.eval.every > 0 ? static_cast<double>((run.train.updates - 1) / run.eval.every) : 0;
-  out.evaluation = ((periodic + 1) * run.eval.valid_samples + run.eval.test_samples) * size_of_task(run).test_frames;
-  for (const int point : run.eval.points)
-    out.evaluation += run.eval.grid_samples * size_of_task(run, point).test_frames;
+  out.evaluation = ((periodic + 1) * run.eval.valid_samples + run.eval.test_samples) * task.test_frames;
+  for (const double frames : task.point_frames) out.evaluation += run.eval.grid_samples * frames;
   return out;
 }
 
@@ -112,8 +112,8 @@ CostTable CostTable::shipped(const std::string& folder, const Flops& flops) {
   return CostTable(read_config_text(path), path, flops);
 }
 
-void CostTable::learn(const RunConfig& run, double flops, const TimeTaken& taken) {
-  const auto by_rates = seconds_on(run.train.device, run, flops);
+void CostTable::learn(const RunConfig& run, const RunFrames& frames, double flops, const TimeTaken& taken) {
+  const auto by_rates = seconds_on(run.train.device, run, frames, flops);
   if (taken.diverged || !taken.shared_by || !(taken.seconds > 0) || !by_rates) return;
   for (const auto& key : likeness(run, flops)) {
     measured_[key].taken += taken.seconds / static_cast<double>(std::max<int64_t>(1, *taken.shared_by));
@@ -121,8 +121,9 @@ void CostTable::learn(const RunConfig& run, double flops, const TimeTaken& taken
   }
 }
 
-std::optional<double> CostTable::seconds(const RunConfig& run, double flops, double left) const {
-  const auto by_rates = seconds_on(run.train.device, run, flops, left);
+std::optional<double> CostTable::seconds(const RunConfig& run, const RunFrames& frames, double flops,
+                                         double left) const {
+  const auto by_rates = seconds_on(run.train.device, run, frames, flops, left);
   if (by_rates)
     for (const auto& key : likeness(run, flops))
       if (const auto like = measured_.find(key); like != measured_.end())
@@ -130,14 +131,14 @@ std::optional<double> CostTable::seconds(const RunConfig& run, double flops, dou
   return by_rates;
 }
 
-std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& run, double flops, double left) const {
+std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& run, const RunFrames& frames,
+                                            double flops, double left) const {
   if (!(flops > 0)) return std::nullopt;
-  const double frames = size_of_task(run).train_frames;
   const MeasuredRate* best = nullptr;
   const auto better = [&](const MeasuredRate& row) {
     if (row.device != device) return false;
     if (!best) return true;
-    const double now = distance(row, flops, frames), before = distance(*best, flops, frames);
+    const double now = distance(row, flops, frames.sample), before = distance(*best, flops, frames.sample);
     const bool own = row.model == run.model.name, before_own = best->model == run.model.name;
     if (own != before_own) return own;
     // Among other models of similar size, the one with the fewest FLOPs per second.
@@ -148,8 +149,7 @@ std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& 
     if (better(row)) best = &row;
   if (!best) return std::nullopt;
   const double rate = best->rate * best->flops / flops;
-  const RunFrames all = frames_of(run);
-  return (left * all.training + all.evaluation / best->eval_speed) / rate + best->start_seconds;
+  return (left * frames.training + frames.evaluation / best->eval_speed) / rate + best->start_seconds;
 }
 
 }  // namespace sb

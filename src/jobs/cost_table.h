@@ -31,7 +31,9 @@ struct MeasuredMachine {
 // Expected number of frames of a run.
 struct RunFrames {
   double training = 0, evaluation = 0;
+  double sample = 0;  // of one training sample
 };
+// Makes a task of most kinds (size_of_task), so callers keep the result.
 RunFrames frames_of(const RunConfig& run);
 
 // Time of a finished run.
@@ -52,14 +54,16 @@ class CostTable {
   static CostTable shipped(const std::string& folder, const Flops& flops);
 
   // A finished run corrects the estimates of runs like it. The time of runs that shared their device is divided by
-  // their number. Diverged runs, and runs without this number, are ignored. `flops`: training FLOPs per frame.
-  void learn(const RunConfig& run, double flops, const TimeTaken& taken);
+  // their number. Diverged runs, and runs without this number, are ignored. `frames`: frames_of(run). `flops`:
+  // training FLOPs per frame.
+  void learn(const RunConfig& run, const RunFrames& frames, double flops, const TimeTaken& taken);
   // Estimated seconds of a run that has its device to itself, if the share `left` of its updates remains: by rates
   // times (time taken / time by rates) of finished runs of the same device, precision, model and size, else of the same
   // model, else of the same device. nullopt if no rate of the device is known.
-  std::optional<double> seconds(const RunConfig& run, double flops, double left = 1) const;
+  std::optional<double> seconds(const RunConfig& run, const RunFrames& frames, double flops, double left = 1) const;
   // By rates alone.
-  std::optional<double> seconds_on(DeviceKind device, const RunConfig& run, double flops, double left = 1) const;
+  std::optional<double> seconds_on(DeviceKind device, const RunConfig& run, const RunFrames& frames, double flops,
+                                   double left = 1) const;
   const std::vector<MeasuredMachine>& machines() const { return machines_; }
 
  private:

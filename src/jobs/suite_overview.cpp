@@ -60,6 +60,7 @@ Overview::Overview(const std::string& root, const Suite& suite, CostTable rates,
     run.name = names[runs.size()];
     run.folder = root + "/" + config.run_id;
     run.size = size_of(config);
+    if (run.size.flops > 0) run.frames = frames_of(config.values);
     run.done = has_result(run.folder);
     const RunTree* tree = &RunTree::disk();
     if (const auto* elsewhere = run.done ? nullptr : known.find(config.run_id)) {
@@ -69,7 +70,7 @@ Overview::Overview(const std::string& root, const Suite& suite, CostTable rates,
     }
     if (run.done) run.taken = time_taken(run.folder, *tree);
     look(run, config.values.train.updates);
-    if (run.taken) costs.learn(config.values, run.size.flops, *run.taken);
+    if (run.taken) costs.learn(config.values, run.frames, run.size.flops, *run.taken);
     runs.push_back(std::move(run));
   }
 }
@@ -84,7 +85,7 @@ size_t Overview::count(const std::string& state) const {
 }
 
 std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
-  const auto alone = costs.seconds(suite.runs[i].values, runs[i].size.flops, runs[i].left);
+  const auto alone = costs.seconds(suite.runs[i].values, runs[i].frames, runs[i].size.flops, runs[i].left);
   return alone ? std::optional(*alone * sharing) : std::nullopt;
 }
 

@@ -28,6 +28,7 @@ struct Overview {
   struct Run {
     std::string name, folder;
     Size size;
+    RunFrames frames = {};  // unset if the size is not known
     bool done = false;
     std::string state;  // "done", "begun, 3 of 70 updates", "damaged" or "missing"
     double left = 1;    // share of its updates that remain

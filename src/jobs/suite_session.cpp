@@ -195,7 +195,7 @@ class Session {
       outcome = outcome_of(run.folder, w);
       if (auto taken = time_taken(run.folder)) {
         taken->seconds = std::max(taken->seconds, done.seconds);  // with the start of its process
-        overview_.costs.learn(suite_.runs[index_[w]].values, run.size.flops, *taken);
+        overview_.costs.learn(suite_.runs[index_[w]].values, run.frames, run.size.flops, *taken);
       }
       estimates_.clear();  // this run improves the estimates of similar ones
       reckoned_.reset();

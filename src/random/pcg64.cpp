@@ -45,23 +45,6 @@ uint64_t Pcg64::bounded(uint64_t max) {
   return high64(product);
 }
 
-uint32_t Pcg64::interval(uint32_t max) {
-  if (max == 0) return 0;
-  const uint32_t mask = UINT32_MAX >> std::countl_zero(max);
-  uint32_t draw = 0;
-  do {
-    draw = next32() & mask;
-  } while (draw > max);
-  return draw;
-}
-
-std::vector<uint32_t> Pcg64::permutation(uint32_t n) {
-  std::vector<uint32_t> order(n);
-  std::iota(order.begin(), order.end(), 0U);
-  for (uint32_t i = n; i-- > 1;) std::swap(order[i], order[interval(i)]);
-  return order;
-}
-
 std::vector<uint32_t> Pcg64::choice(uint32_t n, uint32_t k) {
   if (k > n) {
     throw bad_input("random.choice", "sample larger than the population, expected at most " + std::to_string(n) +

@@ -42,9 +42,7 @@ class Pcg64 {
   }
   double random() { return static_cast<double>(next64() >> 11) * 0x1p-53; }
 
-  uint64_t bounded(uint64_t max);   // uniform on 0..max by Lemire's method: Generator.integers(max + 1)
-  uint32_t interval(uint32_t max);  // uniform on 0..max by masking, as numpy's shuffles draw
-  std::vector<uint32_t> permutation(uint32_t n);
+  uint64_t bounded(uint64_t max);  // uniform on 0..max by Lemire's method: Generator.integers(max + 1)
   std::vector<uint32_t> choice(uint32_t n, uint32_t k);  // choice(n, k, replace=False); k <= n
 
   uint128 state() const { return state_; }

@@ -113,7 +113,7 @@ std::optional<CeilingFigure> measured_ceiling(const Task& task, Split split, int
 }
 
 std::optional<BaselineFigures> measured_baselines(const RunData& data, const BaselineRequest& request) {
-  const std::unique_ptr<NgramSource> source = ngram_source(*data.task);
+  const std::unique_ptr<NgramSource> source = data.task->ngrams();
   if (!source) return std::nullopt;
   NgramRequest ask;
   ask.train_samples = std::min(static_cast<uint64_t>(request.train_samples), most_counted_samples(*source));
@@ -154,7 +154,7 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
       warn(error, "; the next run counts its n-grams again");
     }
   }
-  if (const GapTask* gaps = data.task->counted(); gaps && gaps->config().noise > 1) {  // which hides symbols
+  if (data.task->hides_symbols()) {
     out->n_gram.clear();
     out->n.reset();
     out->n_gram_stderr.reset();

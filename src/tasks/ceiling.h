@@ -27,8 +27,8 @@ struct Ceiling {
   double realised = 0;             // `upper_bound`, counted
   double last_frame_accuracy = 0;  // counted; uses only the posterior at the element's last frame, no sum
   uint64_t samples = 0;
-  uint64_t asked = 0;  // elements with an answer; if 0, the other figures mean nothing
-  double mean_entropy = 0;                  // nats per element, given frames and segment
+  uint64_t asked = 0;       // elements with an answer; if 0, the other figures mean nothing
+  double mean_entropy = 0;  // nats per element, given frames and segment
   // Entropy rate of the frames without noise, nats per element: the mean of -log P(frames) / elements. nullopt if the
   // oracle does not compute likelihoods.
   std::optional<double> entropy_rate = {};
@@ -53,10 +53,10 @@ std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split);
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request);
 void expect_asked(const Ceiling& ceiling);  // throws bad_input if no element has an answer
 
-// Ceiling of the objective `predict`. The metric sums a model's outputs over the frames t = 1..n of element e. It
-// compares the argmax of the sum (the first on ties) with the class of element e + 1; the last element does not count.
-// It also averages KL(law(s_e) || sum / n) over all elements, where law is next_symbol_law of the true state. Accuracy
-// and KL have different best predictors:
+// Ceiling of tasks with a law, whose answers are classes of the next element (the objective `predict` of gaps). The
+// metric sums a model's outputs over the frames t = 1..n of element e. It compares the argmax of the sum (the first on
+// ties) with the answer, if the element has one. It also averages KL(law(s_e) || sum / n) over all elements, where law
+// is Task::law of the true state. Accuracy and KL have different best predictors:
 //   accuracy  uses q_t(c) = P(next class = c | frames 1..t), with strings conditioned on fitting the length, as they
 //             are drawn. Estimated as P(next class = predicted class | frames, segment): the expected value of
 //             `counted`.
@@ -66,15 +66,16 @@ void expect_asked(const Ceiling& ceiling);  // throws bad_input if no element ha
 // model is a function of exactly these, so no causal model has a higher expected accuracy or a lower expected KL. The
 // bounds equal `accuracy` and `kl` if frames tell data from gaps.
 struct PredictCeiling {
-  double accuracy = 0, stderr_ = 0;
+  double accuracy = 0, stderr_ = 0;  // over the elements that have an answer; 0 if there is none
   double counted = 0, counted_stderr = 0;
   double upper_bound = 0;
   double kl = 0, kl_stderr = 0;  // nats per element
   double kl_counted = 0, kl_counted_stderr = 0;
   double kl_bound = 0;
   uint64_t samples = 0;
-  bool exact = true;                   // false: noise > 1 hides symbols, and the figures are only bounds
-  std::vector<double> by_position;     // [elements - 1], of `accuracy`
+  bool exact = true;  // false: noise > 1 hides symbols, and the figures are only bounds
+  // Of `accuracy`, up to the last element that is asked for; NaN for an element that is never asked for.
+  std::vector<double> by_position;
   std::vector<double> kl_by_position;  // [elements], of `kl`
 };
 PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request);  // requires task.has_law()

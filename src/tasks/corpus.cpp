@@ -1,7 +1,6 @@
 #include "tasks/corpus.h"
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <utility>
 
@@ -55,36 +54,32 @@ std::vector<uint16_t> decoded(const TaskFile& file, const RawTokens& raw) {
   return ids;
 }
 
+// Decoded once per file and format: estimates make many tasks of one file.
+std::shared_ptr<const FileTokens> tokens_of(const TaskFile& file, const std::string& format) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<const FileTokens>& known = file.tokens[format];
+  if (known) return known;
+  std::vector<uint16_t> ids = decoded(file, raw_tokens(file, format));
+  if (ids.empty()) throw refused(file, "it has no tokens");
+  const int classes = 1 + *std::max_element(ids.begin(), ids.end());
+  return known = std::make_shared<const FileTokens>(FileTokens{std::move(ids), classes});
+}
+
 }  // namespace
 
 Corpus::Corpus(std::shared_ptr<const TaskFile> file, const std::string& format) : file_(std::move(file)) {
-  size_ = file_->bytes.size();
-  if (format == "bytes") {
-    if (file_->bytes.starts_with(kNpyMagic)) throw refused(*file_, "a NumPy array; set tokens = npy");
-    return;
+  if (format != "bytes") {
+    tokens_ = tokens_of(*file_, format);
+  } else if (file_->bytes.starts_with(kNpyMagic)) {
+    throw refused(*file_, "a NumPy array; set tokens = npy");
   }
-  ids_ = decoded(*file_, raw_tokens(*file_, format));
-  size_ = ids_.size();
-  if (size_ == 0) throw refused(*file_, "it has no tokens");
-  classes_ = 1 + *std::max_element(ids_.begin(), ids_.end());
 }
 
 Corpus::Part Corpus::part(Split split) const {
-  const size_t valid = size_ * (kParts - 2) / kParts, test = size_ * (kParts - 1) / kParts;
+  const size_t valid = size() * (kParts - 2) / kParts, test = size() * (kParts - 1) / kParts;
   if (split == Split::train) return {0, valid};
-  return split == Split::valid ? Part{valid, test - valid} : Part{test, size_ - test};
-}
-
-std::shared_ptr<const Corpus> Corpus::of(const std::shared_ptr<const TaskFile>& file, const std::string& format) {
-  static std::mutex mutex;
-  static std::map<std::pair<const TaskFile*, std::string>, std::weak_ptr<const Corpus>>
-      known;  // a corpus holds its file
-  const std::lock_guard lock(mutex);
-  std::erase_if(known, [](const auto& one) { return one.second.expired(); });
-  auto& place = known[{file.get(), format}];
-  std::shared_ptr<const Corpus> out = place.lock();
-  if (!out) place = out = std::make_shared<const Corpus>(file, format);
-  return out;
+  return split == Split::valid ? Part{valid, test - valid} : Part{test, size() - test};
 }
 
 }  // namespace sb

@@ -9,21 +9,25 @@
 
 namespace sb {
 
+struct FileTokens {
+  std::vector<uint16_t> ids;
+  int classes = 0;  // the largest token + 1
+};
+
 class Corpus {
  public:
   static constexpr size_t kParts = 20;       // of equal size: 18 for train, one for valid, one for test
   static constexpr int kMaxClasses = 32767;  // symbols have 16 bits
 
   // `format`: bytes, npy (one dimension of integers), uint16 or uint32 (little-endian, without a header). Throws
-  // bad_input "[task.file] …" if the file does not have this format.
+  // bad_input "[task.file] …" if the file does not have this format. The file keeps the decoded tokens for the next
+  // corpus.
   Corpus(std::shared_ptr<const TaskFile> file, const std::string& format);
-  // The same, shared by all tasks that use this file at the same time.
-  static std::shared_ptr<const Corpus> of(const std::shared_ptr<const TaskFile>& file, const std::string& format);
 
   const TaskFile& file() const { return *file_; }
-  size_t size() const { return size_; }
-  int classes() const { return classes_; }  // 256 for bytes, else the largest token + 1
-  int token(size_t at) const { return ids_.empty() ? static_cast<uint8_t>(file_->bytes[at]) : ids_[at]; }
+  size_t size() const { return tokens_ ? tokens_->ids.size() : file_->bytes.size(); }
+  int classes() const { return tokens_ ? tokens_->classes : 256; }
+  int token(size_t at) const { return tokens_ ? tokens_->ids[at] : static_cast<uint8_t>(file_->bytes[at]); }
 
   struct Part {
     size_t begin = 0, size = 0;
@@ -32,9 +36,7 @@ class Corpus {
 
  private:
   std::shared_ptr<const TaskFile> file_;
-  std::vector<uint16_t> ids_;  // empty: tokens are the bytes of the file
-  size_t size_ = 0;
-  int classes_ = 256;
+  std::shared_ptr<const FileTokens> tokens_;  // null: tokens are the bytes of the file
 };
 
 }  // namespace sb

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tasks/filter.h"
+#include "tasks/ngram_source.h"
 
 namespace sb {
 namespace {
@@ -207,6 +208,10 @@ void GapTask::law(int32_t state, double* over_answers) const {
 std::unique_ptr<Oracle> GapTask::oracle(Split split) const {
   std::call_once(filter_made_, [&] { filter_ = filter_model(language_); });
   return std::make_unique<ExactFilter>(filter_, config_, split);
+}
+
+std::unique_ptr<NgramSource> GapTask::ngrams() const {
+  return config_.objective == Objective::state ? gap_ngrams(language_, config_) : nullptr;
 }
 
 std::shared_ptr<const Task> GapTask::at(Split split, int gap) const {

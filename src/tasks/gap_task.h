@@ -37,7 +37,8 @@ class GapTask final : public Task {
   void law(int32_t state, double* over_answers) const override;
   std::unique_ptr<Oracle> oracle(Split split) const override;
   std::shared_ptr<const Task> at(Split split, int gap) const override;
-  const GapTask* counted() const override { return config_.objective == Objective::state ? this : nullptr; }
+  std::unique_ptr<NgramSource> ngrams() const override;  // null unless the objective is `state`
+  bool hides_symbols() const override { return config_.noise > 1; }
 
  private:
   void lay_out(Split split, const uint16_t* states, Batch& out, int pad_to) const;

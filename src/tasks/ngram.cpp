@@ -300,7 +300,7 @@ NgramFigures count_ngrams(const NgramSource& source, const NgramRequest& request
 
 NgramFigures count_ngrams(std::shared_ptr<const Language> language, const TaskConfig& config,
                           const NgramRequest& request) {
-  return count_ngrams(*ngram_source(std::move(language), config), request);
+  return count_ngrams(*gap_ngrams(std::move(language), config), request);
 }
 
 }  // namespace sb

@@ -41,7 +41,6 @@ class GapSource final : public NgramSource {
   GapTask task_;
 };
 
-// The frames of any task that shows a symbol wherever it asks.
 class FrameSource final : public NgramSource {
  public:
   explicit FrameSource(const Task& task) : task_(task), shape_(task.shape()) {}
@@ -73,13 +72,12 @@ class FrameSource final : public NgramSource {
 
 }  // namespace
 
-std::unique_ptr<NgramSource> ngram_source(std::shared_ptr<const Language> language, const TaskConfig& task) {
+std::unique_ptr<NgramSource> gap_ngrams(std::shared_ptr<const Language> language, const TaskConfig& task) {
   return std::make_unique<GapSource>(std::move(language), task);
 }
 
-std::unique_ptr<NgramSource> ngram_source(const Task& task) {
-  if (const GapTask* gaps = task.counted()) return ngram_source(gaps->shared_language(), gaps->config());
-  return task.counts_frames() ? std::make_unique<FrameSource>(task) : nullptr;
+std::unique_ptr<NgramSource> frame_ngrams(const Task& task) {
+  return std::make_unique<FrameSource>(task);
 }
 
 }  // namespace sb

@@ -35,8 +35,8 @@ class NgramSource {
 };
 
 // A language with gaps. N-grams see gaps of wrong symbols, but neither blanks nor noise.
-std::unique_ptr<NgramSource> ngram_source(std::shared_ptr<const Language> language, const TaskConfig& task);
-// Null if n-grams are no baseline of the task. The task must outlive the source.
-std::unique_ptr<NgramSource> ngram_source(const Task& task);
+std::unique_ptr<NgramSource> gap_ngrams(std::shared_ptr<const Language> language, const TaskConfig& task);
+// The frames of a task that shows a symbol wherever it asks. The task must outlive the source.
+std::unique_ptr<NgramSource> frame_ngrams(const Task& task);
 
 }  // namespace sb

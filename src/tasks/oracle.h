@@ -40,7 +40,7 @@ class Oracle {
   // Entries > 0, ascending by id.
   virtual void posterior(std::vector<StateProbability>& out, int gap_frames = causal) const = 0;
   // Distribution of the next element's class, [classes]. next_classes: as drawn, with length conditioning. mean_law:
-  // the language's next_symbol_law, averaged over states. Only tasks that have a law need them.
+  // Task::law, averaged over states. Only oracles of tasks with a law need them.
   virtual void next_classes(double* over_classes, int gap_frames = causal) const;
   virtual void mean_law(double* over_classes, int gap_frames = causal) const;
 

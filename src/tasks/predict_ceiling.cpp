@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -12,10 +13,13 @@ namespace {
 constexpr size_t kGrain = 16;
 constexpr double kLeast = 1e-30;  // as the metric bounds a prediction
 
-// What one sample adds; means over its elements.
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// What one sample adds.
 struct SampleFigures {
-  double accuracy = 0, counted = 0, upper_bound = 0;
-  double kl = 0, kl_counted = 0, kl_bound = 0;
+  double asked = 0;                                   // elements with an answer
+  double accuracy = 0, counted = 0, upper_bound = 0;  // means over these
+  double kl = 0, kl_counted = 0, kl_bound = 0;        // means over all elements
 };
 
 // sum_c a(c) ln b(c), b a sum of `frames` predictions
@@ -52,29 +56,32 @@ class SampleWalk {
         next_(now_),
         law_(now_) {}
 
-  SampleFigures run(const Batch& batch, double* accuracy, double* kl) {
+  // `answers`, `accuracy` and `kl`: [elements]. `accuracy` is NaN for elements without an answer.
+  SampleFigures run(const Batch& batch, const std::vector<int32_t>& answers, double* accuracy, double* kl) {
     SampleFigures out;
-    const double elements = batch.elements, followed = batch.elements - 1;
+    const double elements = batch.elements;
+    out.asked = elements - static_cast<double>(std::count(answers.begin(), answers.end(), -1));
     oracle_->reset();
     for (int e = 0; e < batch.elements; ++e) {
       const int frames = batch.start[e + 1] - batch.start[e];
       std::fill(next_.begin(), next_.end(), 0.0);
       std::fill(law_.begin(), law_.end(), 0.0);
       for (int t = batch.start[e]; t < batch.start[e + 1]; ++t) {
-        oracle_->frame(batch.symbol[t]);
+        oracle_->batch_frame(batch, 0, t);
         oracle_->next_classes(now_.data());
         for (size_t c = 0; c < now_.size(); ++c) next_[c] += now_[c];
         oracle_->mean_law(now_.data());
         for (size_t c = 0; c < now_.size(); ++c) law_[c] += now_[c];
       }
       const int gap_frames = frames - 1;
-      if (e + 1 < batch.elements) {
+      accuracy[e] = kNone;
+      if (const int32_t answer = answers[static_cast<size_t>(e)]; answer >= 0) {
         const auto named = std::max_element(next_.begin(), next_.end()) - next_.begin();
         oracle_->next_classes(now_.data(), gap_frames);
         accuracy[e] = now_[static_cast<size_t>(named)];
-        out.accuracy += accuracy[e] / followed;
-        out.upper_bound += *std::max_element(now_.begin(), now_.end()) / followed;
-        out.counted += named == batch.symbol[batch.start[e + 1]] ? 1 / followed : 0;
+        out.accuracy += accuracy[e] / out.asked;
+        out.upper_bound += *std::max_element(now_.begin(), now_.end()) / out.asked;
+        out.counted += named == answer ? 1 / out.asked : 0;
       }
       oracle_->posterior(posterior_.data(), gap_frames);
       double known = 0;  // mean negative entropy of the law
@@ -106,9 +113,11 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
   PredictCeiling out;
   out.samples = request.samples;
   out.exact = oracle->exact();
-  out.by_position.assign(elements - 1, 0.0);
+  out.by_position.assign(elements, 0.0);
   out.kl_by_position.assign(elements, 0.0);
   RunningMean accuracy, counted, upper_bound, kl, kl_counted, kl_bound;
+  std::vector<double> asked(elements, 0.0);  // samples that ask for the element
+  double unit = 0;                           // elements that the first sample with an answer asks for: weight 1
   const size_t most = samples_a_round(task, request.split, request.threads);
   const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
   for (uint64_t done = 0; done < request.samples;) {
@@ -118,27 +127,35 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
     parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
       SampleWalk walk(task.oracle(request.split), laws);
       Batch batch;
+      std::vector<int32_t> answers(elements);
       for (size_t i = begin; i < end; ++i) {
         task.fill(request.split, request.first + done + i, 1, batch);
-        figures[i] = walk.run(batch, right.data() + i * elements, far.data() + i * elements);
+        task.answers(batch, 0, answers.data());
+        figures[i] = walk.run(batch, answers, right.data() + i * elements, far.data() + i * elements);
       }
     });
     for (size_t i = 0; i < round; ++i) {
-      accuracy.add(figures[i].accuracy);
-      counted.add(figures[i].counted);
-      upper_bound.add(figures[i].upper_bound);
+      if (unit == 0) unit = figures[i].asked;
+      const double weight = unit == 0 ? 0 : figures[i].asked / unit;
+      accuracy.add(figures[i].accuracy, weight);
+      counted.add(figures[i].counted, weight);
+      upper_bound.add(figures[i].upper_bound, weight);
       kl.add(figures[i].kl);
       kl_counted.add(figures[i].kl_counted);
       kl_bound.add(figures[i].kl_bound);
       for (size_t e = 0; e < elements; ++e) {
-        if (e + 1 < elements) out.by_position[e] += right[i * elements + e];
         out.kl_by_position[e] += far[i * elements + e];
+        if (std::isnan(right[i * elements + e])) continue;
+        ++asked[e];
+        out.by_position[e] += right[i * elements + e];
       }
     }
     done += round;
     if (request.progress) request.progress(done);
   }
-  for (double& value : out.by_position) value = std::min(1.0, value / static_cast<double>(request.samples));
+  for (size_t e = 0; e < elements; ++e)
+    out.by_position[e] = asked[e] == 0 ? kNone : std::min(1.0, out.by_position[e] / asked[e]);
+  while (!out.by_position.empty() && std::isnan(out.by_position.back())) out.by_position.pop_back();
   for (double& value : out.kl_by_position) value /= static_cast<double>(request.samples);
   const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
   out.accuracy = share_of(accuracy);

@@ -4,11 +4,16 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "tasks/ngram_source.h"
 
 namespace sb {
 
 std::string Task::objective() const {
   return shape().loss == Loss::squared_error ? "value" : "answer";
+}
+
+std::unique_ptr<NgramSource> Task::ngrams() const {
+  return counts_frames() ? frame_ngrams(*this) : nullptr;
 }
 
 std::shared_ptr<const Task> Task::at(Split, int) const {

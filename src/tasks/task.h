@@ -11,7 +11,7 @@
 
 namespace sb {
 
-class GapTask;
+class NgramSource;  // tasks/ngram_source.h
 
 // What a model is trained on: the right one of `answers` classes, or `answers` numbers.
 enum class Loss { cross_entropy, squared_error };
@@ -48,8 +48,8 @@ class Task {
   virtual void answers(const Batch& batch, int row, int32_t* out) const;
   // Symbol class that each answer emits, [answers]; empty if answers are not hidden states.
   virtual std::span<const int32_t> shown() const { return {}; }
-  // If has_law(): distribution of the answer given the id of the current state, [answers]. Predictions are compared
-  // with it.
+  // If has_law(): an answer is the class of the next element, and law() its distribution given the id of the current
+  // state (Batch::state), [answers]. Predictions are compared with it. The oracle has next_classes() and mean_law().
   virtual bool has_law() const { return false; }
   virtual void law(int32_t /*state*/, double* /*over_answers*/) const {}
   // Oracle that follows one sample after the other; null if the best answers are unknown.
@@ -57,11 +57,13 @@ class Task {
   virtual std::unique_ptr<Estimator> estimator(Split) const { return nullptr; }  // its counterpart for squared error
   // The task with this split changed to a point of the kind's test axis. Throws bad_input if there is no axis.
   virtual std::shared_ptr<const Task> at(Split split, int point) const;
-  // The task as n-grams count it; null if they cannot name its answers.
-  virtual const GapTask* counted() const { return nullptr; }
-  // Whether n-grams of the frames are a baseline of another kind. Its elements have one frame, and those with an answer
-  // show a symbol.
+  // What n-grams count if they are a baseline of the task; the task must outlive it. By default the frames if
+  // counts_frames(), else null.
+  virtual std::unique_ptr<NgramSource> ngrams() const;
+  // Whether n-grams of the frames are a baseline. Elements then have one frame, and those with an answer show a symbol.
   virtual bool counts_frames() const { return false; }
+  // Whether noise hides symbols from a model. N-grams, which see them, are then no baseline.
+  virtual bool hides_symbols() const { return false; }
 
   // answers() for every frame, [batch][frames]; -1 if the frame has no answer.
   template <class Integer>

@@ -39,6 +39,10 @@ std::vector<TaskRow>& rows() {
 
 }  // namespace
 
+TaskKey as_task_key() {
+  return {"as_task", int64_t{0}, 0, 3, "gaps, noise and wrong symbols as in this task of gaps; 0: none"};
+}
+
 const TaskRow* find_kind(const std::string& kind) {
   for (const TaskRow& row : rows())
     if (row.name == kind) return &row;
@@ -89,19 +93,29 @@ std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll) 
   return find_task(setup.kind).make(setup, poll);
 }
 
+std::shared_ptr<const Task> make_stage(const Task& configured, const TaskSetup& setup, const Poll& poll) {
+  const TaskRow& row = find_task(setup.kind);
+  return row.make_stage != nullptr ? row.make_stage(configured, setup, poll) : row.make(setup, poll);
+}
+
 std::optional<Loss> usual_loss(const std::string& kind) {
   const TaskRow* row = find_kind(kind);
   return row ? std::optional(row->loss) : std::nullopt;
 }
 
-TaskSize task_size(const TaskSetup& setup, std::optional<int> point) {
+TaskSize task_size(const TaskSetup& setup, std::span<const int> points) {
   const TaskRow& row = find_task(setup.kind);
-  if (row.size != nullptr) return row.size(setup, point);
+  if (row.size != nullptr) {
+    TaskSize out = row.size(setup, {});
+    for (const int point : points) out.point_frames.push_back(row.size(setup, point).test_frames);
+    return out;
+  }
   const std::shared_ptr<const Task> task = row.make(setup, {});
   const TaskShape shape = task->shape();
-  const std::shared_ptr<const Task> tested = point ? task->at(Split::test, *point) : task;
-  return {shape.channels, shape.answers, task->max_frames(Split::train), task->mean_frames(Split::train),
-          tested->mean_frames(Split::test)};
+  TaskSize out{shape.channels, shape.answers, task->max_frames(Split::train), task->mean_frames(Split::train),
+               task->mean_frames(Split::test)};
+  for (const int point : points) out.point_frames.push_back(task->at(Split::test, point)->mean_frames(Split::test));
+  return out;
 }
 
 TaskText task_text(const std::string& task) {

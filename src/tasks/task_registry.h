@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -31,6 +32,9 @@ struct TaskKey {
   bool file = false;  // a text that names a file: its content is part of the run id, its path is not
 };
 
+// The key `as_task` of kinds with gaps: paper_task(setup.integer("as_task")) are their gaps.
+TaskKey as_task_key();
+
 // A quantity that tests can vary without retraining.
 struct TestAxis {
   std::string name;  // "gap"; "gap 20" labels a point in tables
@@ -40,9 +44,12 @@ struct TestAxis {
   std::string title;    // of the axis of a chart
 };
 
+struct FileTokens;  // tasks/corpus.h
+
 // Content of a file that a key names, read once, so that run id and samples use the same bytes.
 struct TaskFile {
   std::string path, bytes, sha256;
+  mutable std::map<std::string, std::shared_ptr<const FileTokens>> tokens = {};  // decoded by Corpus, by format
 };
 using TaskFiles = std::map<std::string, std::shared_ptr<const TaskFile>>;  // by key
 
@@ -60,10 +67,11 @@ struct TaskSetup {
   TaskConfig gaps = {};
 
   int64_t whole(const std::string& key) const { return std::get<int64_t>(keys.at(key)); }
+  int integer(const std::string& key) const { return static_cast<int>(whole(key)); }
   double real(const std::string& key) const { return std::get<double>(keys.at(key)); }
   const std::string& text(const std::string& key) const { return std::get<std::string>(keys.at(key)); }
   void expect_at_most(const std::string& bound, const std::string& key) const;  // throws if `key` exceeds `bound`
-  std::shared_ptr<const TaskFile> file(const std::string& key) const;  // throws bad_input if none was read
+  std::shared_ptr<const TaskFile> file(const std::string& key) const;           // throws bad_input if none was read
 };
 
 // Sizes that are known before samples can be drawn.
@@ -71,6 +79,7 @@ struct TaskSize {
   int64_t channels = 0, answers = 0;
   int64_t max_train_frames = 0;              // of a sample
   double train_frames = 0, test_frames = 0;  // of a sample, expected
+  std::vector<double> point_frames = {};     // of a test sample at each of the given points, expected
 };
 
 // Heading and first paragraph of a task on the report page.
@@ -89,11 +98,14 @@ struct TaskRow {
   Loss loss = Loss::cross_entropy;
   std::optional<TestAxis> axis = {};
   std::shared_ptr<const Task> (*make)(const TaskSetup&, const Poll&) = nullptr;
-  // The size with this point of the axis on test. Null: it is computed by making the task.
+  // The task of a stage of train.schedule, which may share parts of the configured task. Null: `make` makes it.
+  std::shared_ptr<const Task> (*make_stage)(const Task& configured, const TaskSetup&, const Poll&) = nullptr;
+  // The size with this point of the axis on test; leaves out point_frames. Null: it is computed by making the task.
   TaskSize (*size)(const TaskSetup&, std::optional<int> point) = nullptr;
   // Names of symbols and answers for displayed samples. Null: their numbers.
   std::string (*symbol_name)(int) = nullptr;
   std::string (*answer_name)(int) = nullptr;
+  bool has_reference_split = false;     // Split::reference is the published code's test set
   std::vector<TaskText> numbered = {};  // of task.number, which only `gaps` has
 
   const TaskKey* find(std::string_view key) const;  // null if absent
@@ -112,9 +124,12 @@ const std::vector<std::string>& reserved_task_keys();
 const std::vector<std::string>& reserved_eval_keys();
 
 std::shared_ptr<const Task> make_task(const TaskSetup& setup, const Poll& poll = {});
+// The task of a stage of train.schedule. `configured`: the task of the run.
+std::shared_ptr<const Task> make_stage(const Task& configured, const TaskSetup& setup, const Poll& poll = {});
 // Loss of the kind; nullopt if it is not registered here.
 std::optional<Loss> usual_loss(const std::string& kind);
-TaskSize task_size(const TaskSetup& setup, std::optional<int> point = {});
+// Sizes of a task, also at these points of the test axis. Makes the task unless the kind has TaskRow::size.
+TaskSize task_size(const TaskSetup& setup, std::span<const int> points = {});
 // Heading and text of a task of results: a number of the kind `gaps`, or the name of another kind. A kind that is not
 // registered here has its name as heading.
 TaskText task_text(const std::string& task);

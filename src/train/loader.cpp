@@ -4,14 +4,12 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
 
 namespace sb {
 namespace {
 
-constexpr size_t kAhead = 3;
 constexpr int64_t kRowGrain = 1 << 15;  // minimum dense values per thread
 
 at::TensorOptions options(at::ScalarType type, bool pinned) {
@@ -139,10 +137,8 @@ void Loader::work() {
 }
 
 Batch Loader::next() {
-  const auto from = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return failure_ || ended_ || !ready_.empty(); });
-  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   if (ready_.empty() && failure_) std::rethrow_exception(failure_);
   if (ready_.empty()) throw check_failed("loader", "no batches left");
   Batch out = std::move(ready_.front());

@@ -53,6 +53,7 @@ std::vector<uint64_t> samples_of_update(const SampleOrder& order, int batch, int
 
 class Loader {
  public:
+  static constexpr size_t kAhead = 3;  // batches that wait for next(); the worker makes one more and then waits
   // Yields the batches of updates first..last - 1, each with `batch` samples. `pad_to` > 0 fixes their frame count.
   Loader(const RunData& data, Split split, int batch, int64_t first, int64_t last, const SampleOrder& order = {},
          int pad_to = 0);
@@ -60,7 +61,6 @@ class Loader {
   // Returns the next batch. If the worker failed, throws its exception after all earlier batches have been returned.
   // Throws check_failed after the last batch.
   Batch next();
-  double wait_seconds() const { return waited_; }  // total time that next() has waited
 
  private:
   void work();
@@ -71,7 +71,6 @@ class Loader {
   int64_t first_, last_;
   SampleOrder order_;
   int pad_to_;
-  double waited_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

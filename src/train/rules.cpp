@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "config/data.h"
-#include "config/task_schedule.h"
 #include "kernels/dropout_stream.h"
 #include "models/match.h"
 #include "train/gpu.h"
@@ -55,8 +54,7 @@ std::vector<std::string> unread_keys(const RunConfig& config) {
   return out;
 }
 
-SizeFound solve_size(const RunConfig& config, const SizeMatch& asked) {
-  const TaskSize task = size_of_task(config);
+SizeFound solve_size(const RunConfig& config, const SizeMatch& asked, const TaskSize& task) {
   MatchRequest request;
   request.model = config.model.name;
   request.switches = config.model.switches;
@@ -89,7 +87,7 @@ std::function<SizeFound(const RunConfig&, const SizeMatch&)> remembered_sizes() 
     for (const auto& [name, value] : config.model.switches) key += formatted("\n{}={}", name, value);
     const auto found = known->find(key);
     if (found != known->end()) return found->second;
-    return known->emplace(key, solve_size(config, asked)).first->second;
+    return known->emplace(key, solve_size(config, asked, task)).first->second;
   };
 }
 
@@ -155,19 +153,7 @@ ModelRules run_rules() {
   // Caches tasks that passed, since a suite has few tasks and many runs.
   auto sound = std::make_shared<std::set<std::string>>();
   rules.samples = [sound](const RunConfig& config) {
-    const GrammarConfig& g = config.grammar.build;
-    const std::string grammar =
-        config.grammar.file ? config.grammar.file->sha256
-                            : formatted("{} {} {} {} {}", g.vocab, g.ambiguities, g.depth, g.density, g.start_states);
-    std::string key = formatted("{} {} {} {} {} {} {}", grammar, g.seed, config.task.kind, config.task.length,
-                                static_cast<int>(config.task.stream), longest_gap(config.task.task.train),
-                                longest_gap(config.task.task.test));
-    if (!config.train.schedule.empty())
-      key += formatted("{} {}", schedule_text(config.train.schedule), config.train.updates);
-    for (const auto& [name, file] : config.task.files) key += "\n" + file->sha256;
-    for (const auto& [name, value] : config.task.keys) key += "\n" + name + "=" + toml_text(config_value(value));
-    // Grammars take long to build, so those of `gaps` are not built again for other points.
-    if (config.task.kind != kGapsKind) key += "\n" + joined(config.eval.points, ",");
+    const std::string key = data_identity(config);
     if (sound->contains(key)) return;
     const RunData data = make_data(config);
     check_points(config, *data.task);

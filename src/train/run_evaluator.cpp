@@ -109,14 +109,15 @@ void RunEvaluator::add_all(Result& out, const std::optional<Evaluation>& last_va
   out.valid = measurement(*now, run_.data.select, task, std::nullopt, false);
   run_.announce("test");
   out.test = tested(task, Split::test, eval.test_samples, std::nullopt, true);
-  if (run_.config.task.kind == kGapsKind) {
+  const TaskRow& kind = find_task(run_.config.task.kind);
+  if (kind.has_reference_split) {
     run_.announce("published test");
     out.published_test = tested(task, Split::reference, eval.test_samples, std::nullopt, false);
   }
-  const auto& axis = find_task(run_.config.task.kind).axis;
   for (const int at : eval.points) {
     run_.announce("grid");
-    auto found = tested(*task.at(Split::test, at), Split::test, eval.grid_samples, TestPoint{axis->name, at}, false);
+    auto found =
+        tested(*task.at(Split::test, at), Split::test, eval.grid_samples, TestPoint{kind.axis->name, at}, false);
     if (found) out.grid.push_back(std::move(*found));
   }
   run_.announce("records");

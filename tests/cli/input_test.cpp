@@ -88,15 +88,12 @@ TEST(OptionsWithoutEffect, AreRejectedIfOutputDoesNotDependOnThem) {
   };
   generate({"--task", "1", "--test-gap-min", "2", "--out", "x"},
            "[generate --test-gap-min] has no effect on split train, expected --gap options or another --split");
-  generate({"--task", "2", "--split", "test", "--gap-min", "2", "--out", "x"},
-           "[generate --gap-min] has no effect on split test, expected --test-gap options or --split train");
   generate({"--task", "1", "--noise", "0.5", "--out", "x"}, "[generate --noise] has no effect on symbols and gaps");
   generate({"--task", "1", "--objective", "predict", "--out", "x"}, "[generate --objective] has no effect");
   generate({"--task", "1", "--digest"}, "[generate --task] has no effect on --digest");
   generate({"--gap-law", "constant", "--digest"}, "[generate --gap-law] has no effect on --digest");
   generate({"--format", "npz", "--digest"}, "[generate --format] has no effect on --digest");
   refused({"ceiling", "--train-samples", "5"}, "[ceiling --train-samples] has no effect without --baselines");
-  refused({"ceiling", "--task", "2", "--gap-min", "2"}, "[ceiling --gap-min] has no effect on split test");
   refused({"ceiling", "--split", "train", "--test-gap-law", "none"}, "[ceiling --test-gap-law] has no effect");
 }
 

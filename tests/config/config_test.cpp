@@ -8,6 +8,7 @@
 #include "../base/temporary_folder.h"
 #include "base/file.h"
 #include "config/config_faults.h"
+#include "config/data.h"
 #include "model_rules.h"
 #include "suites/suite.h"
 
@@ -504,6 +505,22 @@ TEST(TaskFile, ItsContentIsPartOfTheIdAndItsPathIsNot) {
   ASSERT_EQ(suite.runs.size(), 2U);
   EXPECT_EQ(suite.runs[0].run_id, config.run_id);
   EXPECT_NE(suite.runs[1].run_id, config.run_id);
+}
+
+TEST(DataIdentity, DependsOnAllThatChangesSamplesAndOnNothingElse) {
+  const auto identity = [](const std::vector<std::string>& set) {
+    return data_identity(resolve_text("[task]\nnumber = 2\n[train]\nupdates = 100\n", set).values);
+  };
+  const std::string plain = identity({});
+  for (const char* other :
+       {"model.width=32", "train.lr=0.1", "train.updates=50", "eval.test_samples=7", "train.seed=3"})
+    EXPECT_EQ(identity({other}), plain) << other;
+  for (const char* other : {"grammar.seed=3", "grammar.vocab=40", "task.length=99", "task.noise=0.3", "task.gap_max=11",
+                            "task.test_gap_min=9", "task.objective=predict", "task.stream=direct", "eval.gaps=[3]",
+                            "train.schedule={task.gap_max = {from = 2, over = 1}}"})
+    EXPECT_NE(identity({other}), plain) << other;
+  EXPECT_NE(identity({"train.schedule={task.gap_max = {from = 2, over = 1}}"}),
+            identity({"train.schedule={task.gap_max = {from = 2, over = 1}}", "train.updates=50"}));
 }
 
 TEST(TaskFile, AMissingOneIsOneLine) {

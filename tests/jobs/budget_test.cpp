@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "jobs/cost_table.h"
 #include "jobs/devices.h"
+#include "jobs/suite_overview.h"
 #include "jobs/time_budget.h"
 #include "jobs/workers.h"
 
@@ -140,38 +141,81 @@ TEST(CostTable, UsesNearestRateOfModelScaledByFlops) {
   const RunFrames frames = frames_of(run_of("gla", 256));
   EXPECT_EQ(frames.training, 10 * 2 * 400);
   EXPECT_EQ(frames.evaluation, 10 * 400);
-  EXPECT_NEAR(table.seconds(run_of("gla", 256), 256 * 256).value(), (8000 + 2000) / 1000.0 + 5, 1e-9);
-  EXPECT_NEAR(table.seconds(run_of("gla", 256), 256 * 256, 0.5).value(), (4000 + 2000) / 1000.0 + 5, 1e-9);
-  EXPECT_NEAR(table.seconds(run_of("mamba", 512), 512 * 512 * 1.21).value(), 10000 / (50 * 4 / 1.21) + 5, 1e-6);
-  EXPECT_NEAR(table.seconds(run_of("s4", 256), 256 * 256).value(), 10000 / 500.0 + 5, 1e-9)
+  EXPECT_EQ(frames.sample, 400);
+  EXPECT_NEAR(table.seconds(run_of("gla", 256), frames, 256 * 256).value(), (8000 + 2000) / 1000.0 + 5, 1e-9);
+  EXPECT_NEAR(table.seconds(run_of("gla", 256), frames, 256 * 256, 0.5).value(), (4000 + 2000) / 1000.0 + 5, 1e-9);
+  EXPECT_NEAR(table.seconds(run_of("mamba", 512), frames, 512 * 512 * 1.21).value(), 10000 / (50 * 4 / 1.21) + 5, 1e-6);
+  EXPECT_NEAR(table.seconds(run_of("s4", 256), frames, 256 * 256).value(), 10000 / 500.0 + 5, 1e-9)
       << "the slowest of the others";
   RunConfig cpu = run_of("gla", 256);
   cpu.train.device = DeviceKind::cpu;
-  EXPECT_EQ(table.seconds(cpu, 256 * 256), std::nullopt);
-  EXPECT_TRUE(table.seconds_on(DeviceKind::cuda, cpu, 256 * 256));
-  EXPECT_EQ(table.seconds(run_of("gla", 256), 0), std::nullopt);
+  EXPECT_EQ(table.seconds(cpu, frames, 256 * 256), std::nullopt);
+  EXPECT_TRUE(table.seconds_on(DeviceKind::cuda, cpu, frames, 256 * 256));
+  EXPECT_EQ(table.seconds(run_of("gla", 256), frames, 0), std::nullopt);
 }
 
 TEST(CostTable, FinishedRunsCorrectEstimates) {
   CostTable table(kRates, "rates.toml", square);
   const RunConfig one = run_of("gla", 256), wide = run_of("gla", 1024), other = run_of("mamba", 256);
   const auto seconds = [&](const RunConfig& run) {
-    return table.seconds(run, static_cast<double>(run.model.width * run.model.width)).value();
+    return table.seconds(run, frames_of(run), static_cast<double>(run.model.width * run.model.width)).value();
   };
   const double by_rates = seconds(one), wide_by_rates = seconds(wide), other_by_rates = seconds(other);
-  table.learn(one, 256 * 256, {90, true, 1});
-  table.learn(one, 256 * 256, {90, false, {}});
-  table.learn(one, 256 * 256, {0, false, 1});
+  table.learn(one, frames_of(one), 256 * 256, {90, true, 1});
+  table.learn(one, frames_of(one), 256 * 256, {90, false, {}});
+  table.learn(one, frames_of(one), 256 * 256, {0, false, 1});
   EXPECT_EQ(seconds(one), by_rates) << "diverged, of unknown sharing, or without a time";
-  table.learn(one, 256 * 256, {6 * by_rates, false, 3});
+  table.learn(one, frames_of(one), 256 * 256, {6 * by_rates, false, 3});
   EXPECT_NEAR(seconds(one), 2 * by_rates, 1e-9) << "three at a time";
   EXPECT_NEAR(seconds(other), 2 * other_by_rates, 1e-9) << "the machine is half as fast";
-  table.learn(wide, 1024 * 1024, {3 * wide_by_rates, false, 1});
+  table.learn(wide, frames_of(wide), 1024 * 1024, {3 * wide_by_rates, false, 1});
   EXPECT_NEAR(seconds(one), 2 * by_rates, 1e-9);
   EXPECT_NEAR(seconds(wide), 3 * wide_by_rates, 1e-9) << "runs of the same size count first";
   RunConfig exact = one;
   exact.train.precision = Precision::fp64;
   EXPECT_NEAR(seconds(exact), by_rates, 1e-9) << "another precision has another speed";
+}
+
+int tasks_made = 0;
+
+// A kind of task without TaskRow::size that counts how often it is made.
+std::string counting_kind() {
+  TaskRow row = find_task("copying");
+  row.name = "counting";
+  row.axis->key = "counting_lengths";
+  row.make = [](const TaskSetup& setup, const Poll&) -> std::shared_ptr<const Task> {
+    ++tasks_made;
+    TaskSetup copying = setup;
+    copying.kind = "copying";
+    return make_task(copying);
+  };
+  if (!find_kind(row.name)) register_task(row);
+  return row.name;
+}
+
+TEST(Overview, EstimatesMakeTheTaskOfARunOnce) {
+  const test::TemporaryFolder folder;
+  Suite suite;
+  for (const int width : {256, 1024}) {
+    ResolvedConfig run;
+    run.values = run_of("gla", width);
+    run.values.task.kind = counting_kind();
+    run.values.task.keys = {{"symbols", int64_t{8}}};
+    run.values.eval.points = {5, 6, 7};
+    run.values.eval.grid_samples = 4;
+    run.run_id = std::to_string(width);
+    suite.runs.push_back(run);
+  }
+  tasks_made = 0;
+  const auto size_of = [](const ResolvedConfig& run) {
+    return Size{1, static_cast<double>(run.values.model.width * run.values.model.width)};
+  };
+  const Overview overview(folder.path(), suite, CostTable(kRates, "rates.toml", square), size_of);
+  EXPECT_EQ(tasks_made, 2);
+  const double each = 2 * 400 * 10 + (10 * 400 + 4 * 2 * (5 + 6 + 7)) / 2.0;
+  for (int tick = 0; tick < 3; ++tick)
+    EXPECT_NEAR(overview.seconds_left(suite, 1).value(), each / 1000 + each / 100 + 2 * 5, 1e-6);
+  EXPECT_EQ(tasks_made, 2);
 }
 
 TEST(CostTable, ReportsInvalidTablesInOneLine) {

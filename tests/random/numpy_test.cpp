@@ -108,23 +108,6 @@ TEST(Pcg64, BoundedIntegersPast32BitsUseFullDraws) {
   for (const json& value : full["values"]) EXPECT_EQ(rng.bounded(UINT64_MAX), u64(value));
 }
 
-TEST(Pcg64, PermutesLikeNumpy) {
-  for (const json& c : vectors()["permutation"]) {
-    Pcg64 rng(c["seed"].get<uint64_t>());
-    for (const json& order : c["perms"]) EXPECT_EQ(rng.permutation(c["n"].get<uint32_t>()), list(order));
-    EXPECT_EQ(rng.has_half(), c["has_uint32"].get<int>() != 0);
-    EXPECT_EQ(rng.half(), c["uinteger"].get<uint32_t>());
-    EXPECT_EQ(rng.next64(), u64(c["next_raw"]));
-  }
-  for (const json& c : extra()["permutation"]) {
-    Pcg64 rng(c["seed"].get<uint64_t>());
-    const auto order = rng.permutation(c["n"].get<uint32_t>());
-    EXPECT_EQ(test::head(order, 20), list(c["first"]));
-    EXPECT_EQ(test::weighted_sum(order), c["sum_weighted"].get<std::string>());
-    EXPECT_EQ(rng.next64(), u64(c["next_raw"]));
-  }
-}
-
 std::string digest(const std::vector<uint32_t>& values) {
   std::string text;
   for (const uint32_t v : values) text += (text.empty() ? "" : ",") + std::to_string(v);

@@ -1,6 +1,7 @@
 // The kinds of tasks behind the registry, and the two that ship as examples.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -9,6 +10,7 @@
 #include "kind_example.h"
 #include "tasks/ceiling.h"
 #include "tasks/evaluate.h"
+#include "tasks/ngram_source.h"
 #include "tasks/task_registry.h"
 
 namespace sb {
@@ -113,14 +115,56 @@ TEST(TaskRegistry, SizesAreThoseOfTheTask) {
   setup.grammar.depth = 3;
   setup.grammar.density = 0.4 / 3;
   const std::shared_ptr<const Task> task = make_task(setup);
-  for (const std::optional<int> gap : {std::optional<int>(), std::optional<int>(30)}) {
-    const TaskSize size = task_size(setup, gap);
-    EXPECT_EQ(size.channels, task->shape().channels);
-    EXPECT_EQ(size.answers, task->shape().answers);
-    EXPECT_EQ(size.max_train_frames, task->max_frames(Split::train));
-    EXPECT_DOUBLE_EQ(size.train_frames, task->mean_frames(Split::train));
-    EXPECT_DOUBLE_EQ(size.test_frames, (gap ? task->at(Split::test, *gap) : task)->mean_frames(Split::test));
-  }
+  const std::array points = {30, 7};
+  const TaskSize size = task_size(setup, points);
+  EXPECT_EQ(size.channels, task->shape().channels);
+  EXPECT_EQ(size.answers, task->shape().answers);
+  EXPECT_EQ(size.max_train_frames, task->max_frames(Split::train));
+  EXPECT_DOUBLE_EQ(size.train_frames, task->mean_frames(Split::train));
+  EXPECT_DOUBLE_EQ(size.test_frames, task->mean_frames(Split::test));
+  ASSERT_EQ(size.point_frames.size(), points.size());
+  for (size_t i = 0; i < points.size(); ++i)
+    EXPECT_DOUBLE_EQ(size.point_frames[i], task->at(Split::test, points[i])->mean_frames(Split::test));
+}
+
+TEST(TaskRegistry, StagesOfGapsShareWhatTakesLongToBuild) {
+  TaskSetup setup;
+  setup.gaps = paper_task(2);
+  setup.length = 20;
+  setup.grammar.vocab = 6;
+  setup.grammar.ambiguities = 2;
+  setup.grammar.depth = 3;
+  setup.grammar.density = 0.4 / 3;
+  const std::shared_ptr<const Task> task = make_task(setup);
+  const auto gaps_of = [](const std::shared_ptr<const Task>& made) -> const GapTask& {
+    return dynamic_cast<const GapTask&>(*made);
+  };
+  setup.gaps.train.max = 4;
+  const std::shared_ptr<const Task> shorter_gaps = make_stage(*task, setup);
+  EXPECT_EQ(&gaps_of(shorter_gaps).language(), &gaps_of(task).language());
+  EXPECT_EQ(shorter_gaps->canonical_text(), make_task(setup)->canonical_text());
+  setup.length = 12;
+  EXPECT_EQ(make_stage(*task, setup)->canonical_text(), make_task(setup)->canonical_text());
+  setup.grammar.vocab = 9;
+  EXPECT_EQ(make_stage(*task, setup)->shape().channels, 6) << "no automaton is built";
+  setup.kind = "copying";
+  setup.keys = {{"symbols", int64_t{4}}};
+  EXPECT_EQ(make_stage(*make_task(setup), setup)->shape().elements, 24) << "kinds without make_stage are made anew";
+}
+
+TEST(GapTask, NgramsNameStatesAndNoiseAboveOneHidesSymbols) {
+  TaskSetup setup;
+  setup.gaps = paper_task(2);
+  setup.grammar.vocab = 6;
+  setup.grammar.ambiguities = 2;
+  setup.grammar.depth = 3;
+  setup.grammar.density = 0.4 / 3;
+  EXPECT_NE(make_task(setup)->ngrams(), nullptr);
+  EXPECT_FALSE(make_task(setup)->hides_symbols());
+  setup.gaps.noise = 1.1;
+  EXPECT_TRUE(make_task(setup)->hides_symbols());
+  setup.gaps.objective = Objective::predict;
+  EXPECT_EQ(make_task(setup)->ngrams(), nullptr);
 }
 
 // Every kind but gaps, which has tests of its own: also those that are added later.

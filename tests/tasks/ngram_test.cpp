@@ -190,7 +190,7 @@ TEST(Ngram, RejectsZeroOrTooManySamples) {
   EXPECT_THROW(count_ngrams(language, paper_task(0), ask(0, 1, 1)), Error);
   EXPECT_THROW(count_ngrams(language, paper_task(0), ask(1, 0, 1)), Error);
   EXPECT_THROW(count_ngrams(language, paper_task(0), ask(1, 1, 0)), Error);
-  const uint64_t most = most_counted_samples(*ngram_source(language, paper_task(0)));
+  const uint64_t most = most_counted_samples(*gap_ngrams(language, paper_task(0)));
   EXPECT_GT(most, 1'000'000U);
   EXPECT_THROW(count_ngrams(language, paper_task(0), ask(most + 1, 1, 1)), Error);
 }

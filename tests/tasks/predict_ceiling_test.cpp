@@ -251,6 +251,73 @@ TEST(PredictCeiling, HasZeroDivergenceIfStateIsKnown) {
   EXPECT_EQ(c.kl_by_position.size(), 30U);
 }
 
+// Predicts the next symbol, but only after odd elements, and in every third sample only after the second.
+class Masked final : public Task {
+ public:
+  explicit Masked(const GapTask& all) : all_(all) {}
+  TaskShape shape() const override { return all_.shape(); }
+  std::string canonical_text() const override { return "masked\n"; }
+  int max_frames(Split split) const override { return all_.max_frames(split); }
+  double mean_frames(Split split) const override { return all_.mean_frames(split); }
+  using Task::fill;
+  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
+    all_.fill(split, samples, out, pad_to);
+  }
+  void answers(const Batch& batch, int row, int32_t* out) const override {
+    all_.answers(batch, row, out);
+    for (int e = 0; e < batch.elements; ++e)
+      if (!asks(batch.samples[static_cast<size_t>(row)], e)) out[e] = -1;
+  }
+  bool has_law() const override { return true; }
+  void law(int32_t state, double* over_answers) const override { all_.law(state, over_answers); }
+  std::unique_ptr<Oracle> oracle(Split split) const override { return all_.oracle(split); }
+
+  static bool asks(uint64_t sample, int element) { return sample % 3 == 0 ? element == 1 : element % 2 == 1; }
+
+ private:
+  const GapTask& all_;
+};
+
+TEST(PredictCeiling, IsOverTheElementsThatHaveAnAnswer) {
+  TaskConfig config;
+  config.objective = Objective::predict;
+  config.test = {.law = GapLaw::constant, .probability = 0.4, .content = GapContent::forbidden_symbol};
+  constexpr int kElements = 9, kSamples = 40;
+  const GapTask every(test::sampler(test::forked(), kElements), config);
+  const Masked masked(every);
+  CeilingRequest request;
+  double right = 0, asked = 0;  // from the ceilings of single samples
+  std::vector<double> right_at(kElements, 0.0), asked_at(kElements, 0.0);
+  request.samples = 1;
+  for (int i = 0; i < kSamples; ++i) {
+    request.first = static_cast<uint64_t>(i);
+    const PredictCeiling one = predict_ceiling(every, request);
+    for (int e = 0; e + 1 < kElements; ++e) {
+      if (!Masked::asks(request.first, e)) continue;
+      const auto at = static_cast<size_t>(e);
+      right += one.by_position[at];
+      right_at[at] += one.by_position[at];
+      ++asked;
+      ++asked_at[at];
+    }
+  }
+  request.first = 0;
+  request.samples = kSamples;
+  const PredictCeiling c = predict_ceiling(masked, request), all = predict_ceiling(every, request);
+  EXPECT_NEAR(c.accuracy, right / asked, 1e-12);
+  EXPECT_GT(std::abs(c.accuracy - all.accuracy), 1e-3) << "the mask makes a difference";
+  EXPECT_LE(c.accuracy, c.upper_bound + 1e-12);
+  EXPECT_EQ(c.kl, all.kl) << "every element has a law";
+  ASSERT_EQ(c.by_position.size(), 8U);
+  for (size_t e = 0; e < c.by_position.size(); ++e) {
+    if (asked_at[e] == 0) {
+      EXPECT_TRUE(std::isnan(c.by_position[e])) << e;
+    } else {
+      EXPECT_NEAR(c.by_position[e], right_at[e] / asked_at[e], 1e-12) << e;
+    }
+  }
+}
+
 TEST(PredictCeiling, DoesNotDependOnThreadsAndMarksInexactCeilings) {
   TaskConfig task = paper_task(3);
   task.objective = Objective::predict;

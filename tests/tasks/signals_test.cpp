@@ -1,6 +1,7 @@
 // Signals: vectors of an automaton's symbols under autoregressive noise, and their exact filter.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -269,11 +270,13 @@ TEST(Signals, ThePauseOfTheTestIsAnAxis) {
   setup.kind = "signals";
   setup.length = 65;
   for (const TaskKey& key : find_task("signals").keys) setup.keys[key.name] = key.initial;
-  const TaskSize size = task_size(setup, 20);
+  const std::array points = {20};
+  const TaskSize size = task_size(setup, points);
   EXPECT_EQ(size.channels, task->shape().channels);
   EXPECT_EQ(size.answers, task->shape().answers);
   EXPECT_EQ(size.train_frames, 65);
-  EXPECT_EQ(size.test_frames, 210);
+  EXPECT_EQ(size.test_frames, 65);
+  EXPECT_EQ(size.point_frames, std::vector<double>{210});
 }
 
 }  // namespace

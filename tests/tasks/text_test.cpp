@@ -217,6 +217,29 @@ TEST(Text, TokenIdsOfEveryFormatGiveTheSameSamples) {
   }
 }
 
+TEST(Corpus, TokensAreDecodedOncePerFileAndLiveAsLongAsIt) {
+  std::shared_ptr<const TaskFile> file = test::task_file(little_endian({3, 1, 2}, 4));
+  EXPECT_EQ(Corpus(file, "uint32").size(), 3U);
+  EXPECT_EQ(Corpus(file, "uint16").size(), 6U) << "another format has other tokens";
+  const std::weak_ptr<const FileTokens> first = file->tokens.at("uint32");
+  const Corpus again(file, "uint32");
+  EXPECT_EQ(file->tokens.at("uint32"), first.lock());
+  EXPECT_EQ(again.token(0), 3);
+  EXPECT_EQ(again.classes(), 4);
+  const std::weak_ptr<const FileTokens> other = file->tokens.at("uint16");
+  file.reset();
+  EXPECT_FALSE(other.expired()) << "the corpus holds the file";
+}
+
+TEST(Corpus, TokensEndWithTheirFile) {
+  std::shared_ptr<const TaskFile> file = test::task_file(little_endian({3, 1, 2}, 4));
+  EXPECT_EQ(Corpus(file, "uint32").size(), 3U);
+  const std::weak_ptr<const FileTokens> tokens = file->tokens.at("uint32");
+  EXPECT_FALSE(tokens.expired());
+  file.reset();
+  EXPECT_TRUE(tokens.expired());
+}
+
 TEST(Text, FilesThatDoNotFitAreOneClearLine) {
   const auto fault = [](const char* tokens, const std::string& bytes, const Keys& more = {}) {
     Keys keys = more;
@@ -293,7 +316,7 @@ double counted_ngram(const Task& task, uint64_t train, uint64_t test, int n) {
 
 TEST(Text, NgramsCountTheFramesAndTheirAnswers) {
   const auto task = example("text", 60, {{"span_probability", 0.05}, {"distractor", std::string("mixed")}});
-  const std::unique_ptr<NgramSource> source = ngram_source(*task);
+  const std::unique_ptr<NgramSource> source = task->ngrams();
   ASSERT_NE(source, nullptr);
   NgramRequest request;
   request.train_samples = 150;
@@ -317,14 +340,14 @@ TEST(Text, NgramsOfManyTokensSeeAsManySymbolsAsFit) {
   NgramRequest request;
   request.train_samples = 2000;
   request.valid_samples = request.test_samples = 50;
-  const NgramFigures found = count_ngrams(*ngram_source(*task), request);
+  const NgramFigures found = count_ngrams(*task->ngrams(), request);
   EXPECT_EQ(found.test[0], 1);
   EXPECT_EQ(found.test[kMaxGram - 1], found.test[kMaxGram - 2]);
 }
 
 TEST(Text, OtherKindsHaveNoNgrams) {
   for (const char* kind : {"copying", "dyck", "signals", "tracking"})
-    EXPECT_EQ(ngram_source(*example(kind, 6)), nullptr) << kind;
+    EXPECT_EQ(example(kind, 6)->ngrams(), nullptr) << kind;
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST(Baselines, AreInResultForSameTask) {
 
 TEST(Baselines, AreOmittedWithWarningOnError) {
   RunData data = make_data(small_config().values);
-  const GapTask& task = *data.task->counted();
+  const auto& task = dynamic_cast<const GapTask&>(*data.task);
   const auto automaton = build_automaton(small_config().values.grammar.build);
   const SamplerConfig impossible{0, task.language().length(), Stream::reference};  // refuses training samples
   data.task = std::make_shared<const GapTask>(std::make_shared<const Sampler>(automaton, impossible), task.config());

@@ -251,9 +251,8 @@ Exit run(const Options& options) {
   if (predict && options.baselines) throw bad_input("ceiling --baselines", "requires --objective state, got predict");
   if (!options.baselines && options.arguments->given("--train-samples"))
     throw bad_input("ceiling --train-samples", "has no effect without --baselines, which learn from them");
-  // Baselines learn from training samples, gaps and all.
-  if (!options.baselines)
-    options.task.refuse_idle(options.sequences, [&](TaskConfig& seen) { keep_law_of(options.sequences, seen); });
+  // Baselines select n on valid samples.
+  if (!options.baselines) options.task.refuse_test_gaps_on_train(options.sequences);
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
   CeilingRequest request = request_of(options);
   const Describe describe = [&](Json& json) { describe_all(json, options, task); };

@@ -83,7 +83,7 @@ class Evaluator {
         network_(network_config(config_, data_.task->shape()), type_, device_of(train_),
                  train_.precision == Precision::amp),
         split_(parse_split(options.split)) {
-    if (split_ == Split::reference && config_.task.kind != kGapsKind)
+    if (split_ == Split::reference && !find_task(config_.task.kind).has_reference_split)
       throw bad_input("eval --split",
                       "expected train, valid or test with task.kind = " + config_.task.kind + ", got reference");
     data_.task->check_split(split_);

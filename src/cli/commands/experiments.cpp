@@ -104,10 +104,11 @@ SuiteCost cost_of(const Suite& suite, const CostTable& costs) {
   out.cpu_seconds = out.gpu_seconds = 0;
   for (const auto& run : suite.runs) {
     out.updates += run.values.train.updates;
-    out.frames += frames_of(run.values).training;
+    const RunFrames frames = frames_of(run.values);
+    out.frames += frames.training;
     const double flops = size_of(run).flops;
     const auto add = [&](std::optional<double>& sum, DeviceKind device) {
-      const auto seconds = costs.seconds_on(device, run.values, flops);
+      const auto seconds = costs.seconds_on(device, run.values, frames, flops);
       sum = sum && seconds ? std::optional(*sum + *seconds) : std::nullopt;
     };
     add(out.cpu_seconds, DeviceKind::cpu);

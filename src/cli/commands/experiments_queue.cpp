@@ -39,7 +39,8 @@ std::vector<StepState> look(const KnownRuns& known) {
     if (!step.where.empty()) keep_where(suite, step.where, "experiments queue");
     for (const auto& run : suite.runs)
       if (const auto* folder = known.find(run.run_id))
-        if (const auto taken = time_taken(*folder, known.tree)) costs.learn(run.values, size_of(run).flops, *taken);
+        if (const auto taken = time_taken(*folder, known.tree))
+          costs.learn(run.values, frames_of(run.values), size_of(run).flops, *taken);
     steps.push_back({{step, suite.runs.size(), 0, 0, 0.0}, std::move(suite)});
   }
   std::vector<StepState> out;
@@ -54,7 +55,7 @@ std::vector<StepState> look(const KnownRuns& known) {
         ++state.above;
         continue;
       }
-      const auto each = costs.seconds(run.values, size_of(run).flops);
+      const auto each = costs.seconds(run.values, frames_of(run.values), size_of(run).flops);
       state.seconds = state.seconds && each ? std::optional(*state.seconds + *each) : std::nullopt;
     }
     out.push_back(std::move(state));

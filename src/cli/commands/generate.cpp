@@ -254,7 +254,7 @@ void refuse_idle(const Options& options) {
         throw bad_input(options.arguments->where(flag), "has no effect on symbols and gaps; requires --dense");
     }
   }
-  options.task.refuse_idle(options.sequences, [&](TaskConfig& seen) { keep_law_of(options.sequences, seen); });
+  options.task.refuse_test_gaps_on_train(options.sequences);
 }
 
 Exit run(const Options& options) {

@@ -84,7 +84,7 @@ TaskRow copying_row() {
           .axis = TestAxis{"length", "lengths", 1, most, "lengths of the string, tested without retraining",
                            "symbols of the string"},
           .make = [](const TaskSetup& setup, const Poll&) -> std::shared_ptr<const Task> {
-            return std::make_shared<const Copying>(setup.seed, static_cast<int>(setup.whole("symbols")), setup.length);
+            return std::make_shared<const Copying>(setup.seed, setup.integer("symbols"), setup.length);
           }};
 }
 

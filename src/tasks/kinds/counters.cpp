@@ -11,8 +11,8 @@
 #include "grammar/brackets.h"
 #include "grammar/build.h"
 #include "random/philox.h"
-#include "tasks/gap_task.h"
-#include "tasks/task_registry.h"
+#include "tasks/split_task.h"
+#include "tasks/wrapped_oracle.h"
 
 namespace sb {
 namespace {
@@ -183,53 +183,31 @@ class CountersLanguage final : public Language {
 };
 
 // The exact filter's distribution of the next symbol.
-class NextOracle final : public Oracle {
+class NextOracle final : public WrappedOracle {
  public:
-  explicit NextOracle(std::unique_ptr<Oracle> filter) : filter_(std::move(filter)) {}
-  int states() const override { return filter_->classes(); }
-  int classes() const override { return filter_->classes(); }
-  bool exact() const override { return filter_->exact(); }
-  void reset() override { filter_->reset(); }
-  void frame(int16_t symbol) override { filter_->frame(symbol); }
-  std::optional<double> log_likelihood() const override { return filter_->log_likelihood(); }
+  explicit NextOracle(std::unique_ptr<Oracle> filter) : WrappedOracle(std::move(filter)) {}
+  int states() const override { return classes(); }
   using Oracle::posterior;
   void posterior(std::vector<StateProbability>& out, int gap_frames) const override {
     std::vector<double> next(static_cast<size_t>(classes()));
-    filter_->next_classes(next.data(), gap_frames);
-    out.clear();
-    for (size_t c = 0; c < next.size(); ++c)
-      if (next[c] > 0) out.push_back({static_cast<int32_t>(c), next[c]});
+    inner().next_classes(next.data(), gap_frames);
+    list(next, out);
   }
-
- private:
-  std::unique_ptr<Oracle> filter_;
 };
 
-class Counters final : public Task {
+class Counters final : public SplitTask<CountersLanguage, CountersConfig> {
  public:
-  // `test`: strings of all splits but train. `test_length`: length of samples at points of the test axis.
-  Counters(const CountersConfig& train, const CountersConfig& test, int test_length, const TaskConfig& gaps)
-      : train_config_(train),
-        test_config_(test),
-        train_(std::make_shared<const CountersLanguage>(train), gaps),
-        test_(std::make_shared<const CountersLanguage>(test), gaps),
-        test_length_(test_length) {}
+  using SplitTask::SplitTask;
 
   TaskShape shape() const override {
-    TaskShape shape = train_.shape();
+    TaskShape shape = of(Split::train).task.shape();
     shape.answers = shape.channels;
     return shape;
   }
-  std::string canonical_text() const override {
-    return formatted("train:\n{}test:\n{}test_length = {}\n", train_.canonical_text(), test_.canonical_text(),
-                     test_length_);
-  }
-  int max_frames(Split split) const override { return of(split).max_frames(split); }
-  double mean_frames(Split split) const override { return of(split).mean_frames(split); }
 
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
-    const GapTask& task = of(split);
+    const GapTask& task = of(split).task;
     task.fill(split, samples, out, pad_to);
     const std::vector<int32_t>& symbols = task.language().symbols();
     for (size_t row = 0; row < samples.size(); ++row) {
@@ -241,35 +219,23 @@ class Counters final : public Task {
     }
   }
   std::unique_ptr<Oracle> oracle(Split split) const override {
-    return std::make_unique<NextOracle>(of(split).oracle(split));
+    return std::make_unique<NextOracle>(of(split).task.oracle(split));
   }
   std::shared_ptr<const Task> at(Split split, int count) const override {
-    CountersConfig train = train_config_, test = test_config_;
-    (split == Split::train ? train : test).count = count;
-    train.length = test.length = test_length_;
-    return std::make_shared<const Counters>(train, test, test_length_, train_.config());
+    return changed<Counters>(split, &CountersConfig::count, count);
   }
-
- private:
-  const GapTask& of(Split split) const { return split == Split::train ? train_ : test_; }
-
-  CountersConfig train_config_, test_config_;
-  GapTask train_, test_;  // of naming hidden states; their samples and filters are used here
-  int test_length_;
 };
 
 std::shared_ptr<const Task> make_counters(const TaskSetup& setup, const Poll&) {
-  const auto key = [&](const char* name) { return static_cast<int>(setup.whole(name)); };
   const CountersConfig config{.seed = setup.seed,
-                              .types = key("types"),
-                              .share = key("share"),
-                              .children = key("children"),
-                              .passes = key("passes"),
-                              .count = key("count"),
+                              .types = setup.integer("types"),
+                              .share = setup.integer("share"),
+                              .children = setup.integer("children"),
+                              .passes = setup.integer("passes"),
+                              .count = setup.integer("count"),
                               .length = setup.length};
   for (const char* name : {"share", "children"}) setup.expect_at_most("types", name);
-  const int test_length = key("test_length") > 0 ? key("test_length") : setup.length;
-  return std::make_shared<const Counters>(config, config, test_length, paper_task(key("as_task")));
+  return make_split_task<Counters>(setup, config);
 }
 
 }  // namespace
@@ -285,7 +251,7 @@ TaskRow counters_row() {
                    {"passes", int64_t{3}, 2, 10, "times that a string is shown, each with other symbols"},
                    {"count", int64_t{10}, 1, 1000, "maximum length n of a string"},
                    {"test_length", int64_t{0}, 0, 100000, "symbols per sample at the points of eval.counts; 0: length"},
-                   {"as_task", int64_t{0}, 0, 3, "gaps, noise and wrong symbols as in this task of gaps; 0: none"}},
+                   as_task_key()},
           .length = 100,
           .length_meaning = "symbols per sample",
           .axis = TestAxis{"count", "counts", 1, 1000, "maximum lengths of a string, tested without retraining",

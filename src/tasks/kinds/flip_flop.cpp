@@ -107,7 +107,7 @@ TaskRow flip_flop_row() {
       .make = [](const TaskSetup& setup, const Poll&) -> std::shared_ptr<const Task> {
         if (setup.length < 2)
           throw bad_input("task.length", formatted("expected at least 2, to write and to read, got {}", setup.length));
-        const auto ignored = static_cast<int>(setup.whole("ignored"));
+        const int ignored = setup.integer("ignored");
         return std::make_shared<const FlipFlop>(setup.seed, setup.length, ignored, ignored);
       },
       .symbol_name =

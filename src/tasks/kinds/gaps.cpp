@@ -15,6 +15,16 @@ std::shared_ptr<const Task> make_gaps(const TaskSetup& setup, const Poll& poll) 
   return std::make_shared<const GapTask>(std::make_shared<const Sampler>(std::move(automaton), sampling), setup.gaps);
 }
 
+// Shares the language, or at least the automaton, which takes long to build.
+std::shared_ptr<const Task> make_gaps_stage(const Task& configured, const TaskSetup& setup, const Poll& poll) {
+  const auto& gaps = dynamic_cast<const GapTask&>(configured);
+  if (gaps.language().length() == setup.length)
+    return std::make_shared<const GapTask>(gaps.shared_language(), setup.gaps);
+  TaskSetup other = setup;
+  other.automaton = std::make_shared<const Automaton>(dynamic_cast<const Sampler&>(gaps.language()).automaton());
+  return make_gaps(other, poll);
+}
+
 double mean_frames(const GapConfig& gap, int length) {
   const int free = gap.law == GapLaw::none ? length : std::min(gap.start, length);  // elements that have no gap
   return free + (length - free) * mean_element_frames(gap);
@@ -41,7 +51,9 @@ TaskRow gaps_row() {
           .axis = TestAxis{"gap", "gaps", 0, kMaxGap, "gap lengths tested without retraining",
                            "frames of every gap of the test"},
           .make = make_gaps,
+          .make_stage = make_gaps_stage,
           .size = gaps_size,
+          .has_reference_split = true,
           .numbered = {
               {"a task of its own", "A task with settings of its own; Method has them."},
               {"memorisation",

@@ -99,19 +99,18 @@ class PcfgTask final : public Task {
 };
 
 std::shared_ptr<const Task> make_pcfg(const TaskSetup& setup, const Poll&) {
-  const auto key = [&](const char* name) { return static_cast<int>(setup.whole(name)); };
   const PcfgConfig config{.seed = setup.seed,
-                          .nonterminals = key("nonterminals"),
-                          .preterminals = key("preterminals"),
-                          .share = key("share"),
-                          .rules = key("rules"),
+                          .nonterminals = setup.integer("nonterminals"),
+                          .preterminals = setup.integer("preterminals"),
+                          .share = setup.integer("share"),
+                          .rules = setup.integer("rules"),
                           .branching = setup.real("branching")};
   setup.expect_at_most("preterminals", "share");
   if (3 * config.rules > config.preterminals)
     throw bad_input("task.rules", formatted("expected at most a third of preterminals ({}), got {}",
                                             config.preterminals, config.rules));
   return std::make_shared<const PcfgTask>(std::make_shared<const Pcfg>(config), setup.length,
-                                          paper_task(key("as_task")));
+                                          paper_task(setup.integer("as_task")));
 }
 
 }  // namespace
@@ -128,7 +127,7 @@ TaskRow pcfg_row() {
                {"share", int64_t{3}, 1, 10000, "pre-terminals per symbol; 1: every symbol shows its pre-terminal"},
                {"rules", int64_t{2}, 1, 1000, "rules of a nonterminal for each number of children: 0, 1 and 2"},
                {"branching", 0.9, 0, 0.99, "mean number of children b; sentences have a mean length of 1 / (1 - b)"},
-               {"as_task", int64_t{0}, 0, 3, "gaps, noise and wrong symbols as in this task of gaps; 0: none"}},
+               as_task_key()},
       .length = 100,
       .length_meaning = "symbols per sample, with wrong ones",
       .axis = TestAxis{"length", "lengths", 1, 100000, "symbols per sample, tested without retraining",

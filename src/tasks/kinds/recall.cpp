@@ -296,16 +296,15 @@ class Recall final : public Task {
 };
 
 std::shared_ptr<const Task> make_recall(const TaskSetup& setup, const Poll&) {
-  const auto key = [&](const char* name) { return static_cast<int>(setup.whole(name)); };
   const auto* filler = std::find(std::begin(kFillers), std::end(kFillers), setup.text("filler"));
   return std::make_shared<const Recall>(RecallConfig{.seed = setup.seed,
                                                      .length = setup.length,
-                                                     .keys = key("keys"),
-                                                     .values = key("values"),
-                                                     .pairs = key("pairs"),
-                                                     .spacing = key("spacing"),
-                                                     .queries = key("queries"),
-                                                     .passes = key("passes"),
+                                                     .keys = setup.integer("keys"),
+                                                     .values = setup.integer("values"),
+                                                     .pairs = setup.integer("pairs"),
+                                                     .spacing = setup.integer("spacing"),
+                                                     .queries = setup.integer("queries"),
+                                                     .passes = setup.integer("passes"),
                                                      .wrong = setup.real("wrong"),
                                                      .scattered = setup.text("layout") == "scattered",
                                                      .power = setup.real("power"),

@@ -294,10 +294,12 @@ class Signals final : public Task {
 };
 
 SignalConfig config_of(const TaskSetup& setup) {
-  const auto key = [&](const char* name) { return static_cast<int>(setup.whole(name)); };
   SignalConfig out;
-  out.grammar = {.vocab = key("vocab"), .ambiguities = key("ambiguities"), .depth = key("depth"), .seed = setup.seed};
-  out.dimensions = key("dimensions");
+  out.grammar = {.vocab = setup.integer("vocab"),
+                 .ambiguities = setup.integer("ambiguities"),
+                 .depth = setup.integer("depth"),
+                 .seed = setup.seed};
+  out.dimensions = setup.integer("dimensions");
   out.noise = setup.real("sensor_noise");
   out.correlation = setup.real("correlation");
   if (out.grammar.ambiguities >= out.grammar.vocab)
@@ -310,7 +312,7 @@ SignalConfig config_of(const TaskSetup& setup) {
 }
 
 GapConfig train_pauses(const TaskSetup& setup) {
-  const auto min = static_cast<int>(setup.whole("pause_min")), max = static_cast<int>(setup.whole("pause_max"));
+  const int min = setup.integer("pause_min"), max = setup.integer("pause_max");
   if (min > max) throw bad_input("task.pause_min", formatted("expected at most pause_max ({}), got {}", max, min));
   return pauses_of(min, max);
 }

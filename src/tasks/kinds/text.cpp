@@ -154,11 +154,11 @@ std::shared_ptr<const Task> make_text(const TaskSetup& setup, const Poll&) {
   const TextConfig config{.seed = setup.seed,
                           .length = setup.length,
                           .probability = setup.real("span_probability"),
-                          .span_min = static_cast<int>(setup.whole("span_min")),
-                          .span_max = static_cast<int>(setup.whole("span_max")),
+                          .span_min = setup.integer("span_min"),
+                          .span_max = setup.integer("span_max"),
                           .distractor = static_cast<Distractor>(named - kDistractors.begin())};
   const std::string& format = setup.text("tokens");
-  return std::make_shared<const Text>(config, Corpus::of(setup.file("file"), format), format);
+  return std::make_shared<const Text>(config, std::make_shared<const Corpus>(setup.file("file"), format), format);
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ TaskRow word_problem_row() {
                             .reveal = setup.real("reveal"),
                             .unseen = setup.real("unseen"),
                             .hidden = setup.text("start") == "hidden"};
-            return std::make_shared<const WordProblem>(word, static_cast<int>(setup.whole("asked_from")),
+            return std::make_shared<const WordProblem>(word, setup.integer("asked_from"),
                                                        std::make_shared<const Machine>(make_machine(word.name)));
           }};
 }
