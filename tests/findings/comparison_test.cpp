@@ -95,7 +95,7 @@ TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
   EXPECT_FALSE(other.tested);
   EXPECT_EQ(other.comparisons[0].decides,
             (std::vector<std::string>{"GRU on word_problem at scale quick, corrected protocol",
-                                      "Mamba on word_problem at scale quick, corrected protocol"}));
+                                      "Mamba2 on word_problem at scale quick, corrected protocol"}));
 }
 
 TEST(Chance, IsReachedIfAccuracyIsWithinDelta) {
