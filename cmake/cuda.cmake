@@ -66,10 +66,9 @@ if(NOT CUDAToolkit_NVCC_EXECUTABLE)
 endif()
 
 set(SB_CUDA_FOLDER ${PROJECT_BINARY_DIR}/cuda)
-file(MAKE_DIRECTORY ${SB_CUDA_FOLDER})
-foreach(name ${SB_CUDA_KERNELS})
-  set(source ${PROJECT_SOURCE_DIR}/src/kernels/cuda/${name}.cu)
-  set(object ${SB_CUDA_FOLDER}/${name}.o)
+file(MAKE_DIRECTORY ${SB_CUDA_FOLDER}/checks)
+function(sb_compile_cuda source object)
+  get_filename_component(name ${source} NAME)
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${CMAKE_COMMAND} "-DNVCC=${SB_CCACHE};${CUDAToolkit_NVCC_EXECUTABLE}" -DHOST=${CMAKE_CXX_COMPILER}
@@ -77,9 +76,19 @@ foreach(name ${SB_CUDA_KERNELS})
             -DOBJECT=${object} -P ${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake
     DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake
     DEPFILE ${object}.d
-    COMMENT "CUDA ${name}.cu"
+    COMMENT "CUDA ${name}"
     VERBATIM)
-  list(APPEND SB_CUDA_OBJECTS ${object})
+endfunction()
+foreach(name ${SB_CUDA_KERNELS})
+  sb_compile_cuda(${PROJECT_SOURCE_DIR}/src/kernels/cuda/${name}.cu ${SB_CUDA_FOLDER}/${name}.o)
+  list(APPEND SB_CUDA_OBJECTS ${SB_CUDA_FOLDER}/${name}.o)
+endforeach()
+# Programs that scripts/gpu-check links and runs on a GPU
+file(GLOB checks ${PROJECT_SOURCE_DIR}/tests/kernels/cuda/*_check.cu)
+foreach(source ${checks})
+  get_filename_component(name ${source} NAME_WE)
+  sb_compile_cuda(${source} ${SB_CUDA_FOLDER}/checks/${name}.o)
+  list(APPEND SB_CUDA_CHECKS ${SB_CUDA_FOLDER}/checks/${name}.o)
 endforeach()
 
 if(NOT SB_CUDA)  # otherwise the build compiles them anyway
@@ -102,7 +111,7 @@ target_include_directories(cuda_fits SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 add_custom_target(cuda_kernels
   COMMAND ${PROJECT_SOURCE_DIR}/scripts/cuda-report ${SB_CUDA_FOLDER}
   COMMAND cuda_fits
-  DEPENDS ${SB_CUDA_OBJECTS} cuda_fits
+  DEPENDS ${SB_CUDA_OBJECTS} ${SB_CUDA_CHECKS} cuda_fits
   VERBATIM)
 if(TARGET sb_cuda_bind)
   add_dependencies(cuda_kernels sb_cuda_bind)

@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     ranks.add_argument("--name", help="name on the card (default: NAME)")
     ranks.add_argument("--task", help="one task, by its number or the name of its kind (default: all of the paper's tasks)")
     ranks.add_argument("--peers", help="scale of the shipped results, or a file that freeze wrote (default: small on a GPU, else quick)")
-    ranks.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+    ranks.add_argument("--device", help="cpu or cuda (default: cuda if torch has a GPU)")
     ranks.add_argument("--residual", default="post", choices=("post", "pre"), help="residual around the mixer (default: post)")
     checks.add_argument("--width", type=int, default=64, help="width of the mixer (default: 64)")
     submits = commands.add_parser("submit", help="pack a ranked mixer for a pull request, or check packed ones", allow_abbrev=False)

@@ -86,7 +86,10 @@ class Peers:
         """The config of a run on a grammar; keywords name keys with ``__`` for the dot."""
         own = {key.replace("__", "."): value for key, value in other.items()}
         seeds = {"grammar.seed": seed, "train.seed": seed, "model.layers": self.layers}
-        return Config({**self.settings[task], **seeds, **own})
+        found = {**self.settings[task], **seeds, **own}
+        if found.get("train.precision") in ("amp", "tf32"):  # which only a GPU has
+            found["train.device"] = "cuda"
+        return Config(found)
 
 
 def scales() -> list[str]:

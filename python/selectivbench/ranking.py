@@ -56,7 +56,7 @@ def rank(
     name: str | None = None,
     task: TaskName | None = None,
     peers: str | os.PathLike[str] | None = None,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = None,
     residual: str = "post",
     skip: Sequence[str] = (),
     progress: bool = True,
@@ -70,6 +70,7 @@ def rank(
 
     ``out``: folder of the plan, runs and card. The same call resumes there after an interruption, with the same bytes on a CPU.
     ``task``: one task, by its number or the name of its kind, that ``peers`` has results of; by default all of the paper's tasks.
+    ``device``: by default cuda if torch has a GPU, else cpu.
     ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote; by default ``small`` on a GPU and
     ``quick`` elsewhere. ``residual``: post or pre. ``skip``: checks to leave out, which the card names. ``progress``: plan and progress on standard error.
     """
@@ -80,7 +81,7 @@ def rank(
     if not callable(mixer) or isinstance(mixer, torch.nn.Module):
         raise ValueError(f"[rank] mixer, expected a class or function that is called with a width and returns a module, got {shown(mixer)}")
     title = text("rank", "name", name_of(mixer) if name is None else name, 80)
-    place = torch.device(device)
+    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device is None else device)
     others = load_peers(("small" if place.type == "cuda" else "quick") if peers is None else peers).of(task)
     first = others.tasks[0]
     if len(others.seeds(first)) < LEAST_GRAMMARS:

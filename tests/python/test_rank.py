@@ -135,12 +135,13 @@ class StandingTest(TemporaryFolder):
                 self.assertEqual(freeze(archives, SOURCE / "configs" / "scales" / f"{scale}.toml"), file.read_text())
 
     def test_settings_of_the_peers_are_those_of_their_runs(self):
-        peers = load_peers("quick")
-        for run in sb.load_runs(SOURCE / "results" / "quick.tar.gz"):
-            config = peers.config(run.task, run.grammar_seed, train__lr=run.lr)
-            for key, value in run.config.items():
-                if key.startswith(("grammar.", "task.", "train.", "eval.")) and key not in ("train.accumulate", "train.dropout_until"):
-                    self.assertEqual(config[key], json.loads(value), f"{run.run_id} {key}")
+        for scale in ("quick", "small"):
+            peers = load_peers(scale)
+            for run in sb.load_runs(SOURCE / "results" / f"{scale}.tar.gz"):
+                config = peers.config(run.task, run.grammar_seed, train__lr=run.lr)
+                for key, value in run.config.items():
+                    if key.startswith(("grammar.", "task.", "train.", "eval.")) and key not in ("train.accumulate", "train.dropout_until"):
+                        self.assertEqual(config[key], json.loads(value), f"{run.run_id} {key}")
 
     def test_runs_that_differ_in_a_setting_are_not_frozen_together(self):
         runs = sb.load_runs(SOURCE / "results" / "quick.tar.gz")
