@@ -11,20 +11,33 @@ namespace sb {
 
 namespace {
 
+// Runs `act` for the stage that begins with this update; faults name the schedule.
+template <class Act>
+auto at_stage(int64_t first, const Act& act) {
+  try {
+    return act();
+  } catch (const Error& error) {
+    if (error.code() != Exit::bad_input) throw;
+    throw stage_error(first, error);
+  }
+}
+
 std::vector<TrainingStage> make_stages(const RunConfig& config, const Task& configured,
                                        const std::function<void()>& poll) {
   std::vector<TrainingStage> out;
   if (config.train.schedule.empty()) return out;
   const TaskShape wanted = configured.shape();
   for (const auto& [first, stage] : config_stages(config)) {
-    out.push_back({first, make_stage(configured, task_setup(stage), poll)});
+    at_stage(first, [&, &first = first, &stage = stage] {
+      out.push_back({first, make_stage(configured, task_setup(stage), poll)});
+      out.back().task->check_split(Split::train);
+    });
     const TaskShape shape = out.back().task->shape();
     if (shape.channels != wanted.channels || shape.answers != wanted.answers)
       throw bad_input("train.schedule", "update " + std::to_string(first) + ": expected the task's " +
                                             std::to_string(wanted.channels) + " channels and " +
                                             std::to_string(wanted.answers) + " answers, got " +
                                             std::to_string(shape.channels) + " and " + std::to_string(shape.answers));
-    out.back().task->check_split(Split::train);
   }
   return out;
 }
@@ -92,7 +105,7 @@ TaskSize size_of_task(const RunConfig& config, std::span<const int> points) {
   double frames = 0;
   for (size_t i = 0; i < stages.size(); ++i) {
     const int64_t end = i + 1 < stages.size() ? stages[i + 1].first : config.train.updates;
-    const TaskSize size = task_size(task_setup(stages[i].config));
+    const TaskSize size = at_stage(stages[i].first, [&] { return task_size(task_setup(stages[i].config)); });
     frames += static_cast<double>(end - stages[i].first) * size.train_frames;
     out.max_train_frames = std::max(out.max_train_frames, size.max_train_frames);
   }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -123,6 +122,12 @@ std::string key_fault(const RunConfig& config, const ScheduledKey& each) {
   return formatted("{}.from, expected {}, got {}", name, key->range(), number_text(each.from));
 }
 
+// "update 20: task.gap …" from "[task.gap] …".
+std::string stage_text(int64_t first, const std::string& line) {
+  return formatted("update {}: {}{}", first, line.substr(1, line.find(']') - 1), line.substr(line.find(']') + 1));
+}
+
+// "" or the fault of a stage; data.cpp reports faults that only the task itself finds.
 std::string stage_fault(const ConfigStage& stage) {
   const TaskSection& task = stage.config.task;
   if (task.kind != kGapsKind) return "";
@@ -130,11 +135,11 @@ std::string stage_fault(const ConfigStage& stage) {
     check(task.task);
   } catch (const Error& error) {
     if (error.code() != Exit::bad_input) throw;
-    const std::string line = error.what();  // "[task.gap] what"
-    return line.substr(1, line.find(']') - 1) + line.substr(line.find(']') + 1);
+    return stage_text(stage.first, error.what());
   }
   if (task.task.train.law != GapLaw::none && task.task.train.start > task.length)
-    return formatted("task.gap_start ({}) > task.length ({})", task.task.train.start, task.length);
+    return formatted("update {}: task.gap_start ({}) > task.length ({})", stage.first, task.task.train.start,
+                     task.length);
   return "";
 }
 
@@ -197,9 +202,12 @@ void check_schedule(ConfigDraft& draft) {
   if (draft.faults.size() > before) return;
   for (const auto& stage : config_stages(c)) {
     const std::string fault = stage_fault(stage);
-    if (fault.empty()) continue;
-    return refuse(formatted("update {}: {}", stage.first, fault));
+    if (!fault.empty()) return refuse(fault);
   }
+}
+
+Error stage_error(int64_t first, const Error& fault) {
+  return Error(fault.code(), "[train.schedule] " + stage_text(first, fault.what()));
 }
 
 double scheduled_value(const ScheduledKey& key, double configured, int64_t update, int64_t updates) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "config/config.h"
 #include "config/toml_tree.h"
 
@@ -32,6 +33,8 @@ struct ConfigStage {
   int64_t first = 0;  // update
   RunConfig config;   // with the values of these updates, without a schedule
 };
+// The fault of a stage as one of the schedule: "[train.schedule] update 20: task.depth …".
+Error stage_error(int64_t first, const Error& fault);
 // In order; the first one begins with update 0. One stage if there is no schedule.
 std::vector<ConfigStage> config_stages(const RunConfig& config);
 

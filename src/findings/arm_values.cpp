@@ -41,6 +41,15 @@ std::optional<double> seen_gain(const Result& result) {
   return result.published_test->accuracy - result.test->accuracy;
 }
 
+// The points of the test axis that the comparison measures; one empty point: the run's own test.
+std::vector<Point> points_asked(const Comparison& c) {
+  std::vector<Point> asked;
+  const std::string axis = c.kind.empty() || c.gaps.empty() ? "" : find_task(c.kind).axis->name;
+  for (const int gap : c.gaps) asked.push_back(Point{gap, "", 0, "", axis});
+  if (asked.empty()) asked.emplace_back();
+  return asked;
+}
+
 std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
   if (c.statistic == Statistic::throughput) return run.result.made->tokens_per_second;
   const auto points = points_of(run);
@@ -50,24 +59,17 @@ std::optional<double> value_of(const TableRun& run, const Group& group, const Co
   const double chance = c.against_chance ? run.result.chance : 0;
   if (c.gaps.empty()) return own->second->accuracy - chance;
   double sum = 0;
-  for (const int gap : c.gaps) {
-    const auto at = points.find(Point{gap, "", 0});
+  for (const Point& point : points_asked(c)) {
+    const auto at = points.find(point);
     if (at == points.end()) return std::nullopt;
     sum += at->second->accuracy;
   }
   const double mean = sum / static_cast<double>(c.gaps.size());
-  if (c.statistic == Statistic::gap_accuracy) return mean - chance;
+  if (c.statistic != Statistic::retention) return mean - chance;
   const auto trained = parse_integer(group.value("task.gap_max"));
   const auto base = trained ? points.find(Point{static_cast<int>(*trained), "", 0}) : points.end();
   const double whole = (base == points.end() ? own->second : base->second)->accuracy;
   return whole > 0 ? std::optional(mean / whole) : std::nullopt;
-}
-
-std::vector<Point> points_asked(const Comparison& c) {
-  std::vector<Point> asked;
-  for (const int gap : c.gaps) asked.push_back(Point{gap, "", 0});
-  if (asked.empty()) asked.emplace_back();
-  return asked;
 }
 
 // Ceiling of what value_of() measures; runs of one grammar differ only in the samples it is estimated from.
@@ -119,7 +121,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     }
     Unit unit = grammar_of(rows, run);
     if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
-    if (const auto& baselines = rows.runs[run].result.baselines)
+    if (const auto& baselines = rows.runs[run].result.baselines; baselines && comparison.gaps.empty())
       if (const auto n_gram = baselines->best_n_gram()) arm.n_grams[unit] = *n_gram;
     // Speeds are compared on one device.
     if (speed) unit.push_back(rows.runs[run].result.made->device);
@@ -133,7 +135,8 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     arm.runs += all.size();
     arm.fewest = arm.fewest == 0 ? all.size() : std::min(arm.fewest, all.size());
     arm.most = std::max(arm.most, all.size());
-    out[unit] = std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+    out[unit] = comparison.best ? *std::max_element(all.begin(), all.end())
+                                : std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   }
   return out;
 }
@@ -144,7 +147,10 @@ std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Un
   const auto among = [&](const std::vector<size_t>& runs) { return std::any_of(runs.begin(), runs.end(), there); };
   for (const size_t run : group.averaged)
     if (there(run) && collapsed_run(rows, run)) return std::nullopt;
-  if (among(group.averaged)) return formatted(": `eval RUN --save` with gaps of {} frames", joined(c.gaps, ", "));
+  if (among(group.averaged))
+    return c.kind.empty()
+               ? formatted(": `eval RUN --save` with gaps of {} frames", joined(c.gaps, ", "))
+               : formatted(": `eval RUN --save` with {} {}", points_asked(c).front().axis, joined(c.gaps, ", "));
   for (size_t i = 0; i < group.candidates.size(); ++i)
     if ((!group.chosen || group.chosen == i) && among(group.candidates[i].diverged)) return std::nullopt;
   for (const auto& candidate : group.candidates)

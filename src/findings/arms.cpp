@@ -53,14 +53,23 @@ bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::str
   });
 }
 
+namespace {
+
+// The keys of a scale describe runs of gaps. Runs of other kinds belong to a scale by their parameters.
+bool meets_scale(const Group& group, const Scale& scale, const std::vector<std::string>& free) {
+  return !parse_integer(group.value("task.number")) || meets(group, scale.keys, free);
+}
+
+}  // namespace
+
 bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
               bool by_size) {
-  return meets(group, scale.keys, free) && in_band(some_result(rows, group), scale, by_size);
+  return meets_scale(group, scale, free) && in_band(some_result(rows, group), scale, by_size);
 }
 
 bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
                      bool by_size) {
-  if (!meets(group, scale.keys, free)) return false;
+  if (!meets_scale(group, scale, free)) return false;
   const ConfigMap network = network_of(group);
   const auto same = std::find_if(rows.groups.begin(), rows.groups.end(),
                                  [&](const Group& other) { return network_of(other) == network; });

@@ -188,11 +188,16 @@ std::string arm_text(const Arm& arm) {
   return formatted("mean of {}", joined(parts, "; "));
 }
 
+std::string Comparison::task_text() const {
+  return kind.empty() ? formatted("task {}", task) : kind;
+}
+
 std::string Comparison::name() const {
-  std::string out = from > 0 ? formatted("task {} to {}", from, task) : formatted("task {}", task);
+  std::string out = from > 0 ? formatted("task {} to {}", from, task) : task_text();
   for (const auto& [key, value] : keys) out += ", " + key_text(key, value);
-  if (!gaps.empty()) out += formatted(", gap {}", joined(gaps, ", "));
+  if (!gaps.empty()) out += formatted(", {} {}", kind.empty() ? "gap" : find_task(kind).axis->name, joined(gaps, ", "));
   if (!over.empty()) out += ", over " + over;
+  if (best) out += ", best run";
   if (statistic != Statistic::accuracy && statistic != Statistic::gap_accuracy && statistic != Statistic::slope &&
       !is_order(statistic))
     out += formatted(", {}", to_string(statistic));

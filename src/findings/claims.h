@@ -40,10 +40,12 @@
 //   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
 //
 // A comparison may override statistic, asks, delta and match. `a`, `b` and `task` may be lists: every combination is one
-// comparison. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
+// comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test axis, and accuracy is
+// the mean over these. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
 // {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank statistics, the models to
 // rank. Without `b` the effect is a itself; b = "chance" is the run's chance level. `reference` is subtracted from the
-// effect. A comparison with reported = true is shown, but is not part of the claim.
+// effect. With best = true, the best run of a grammar counts instead of the mean over its runs. A comparison with
+// reported = true is shown, but is not part of the claim.
 // clang-format on
 #pragma once
 #include <map>
@@ -59,7 +61,7 @@
 namespace sb {
 
 enum class Statistic {
-  accuracy,            // on test
+  accuracy,            // on test, or the mean over the points `at`
   gap_accuracy,        // mean accuracy over the gap lengths `gaps`
   retention,           // gap_accuracy divided by the accuracy at the trained gap length
   drop,                // accuracy on task `from` minus accuracy on `task`
@@ -98,15 +100,18 @@ struct Comparison {
   double delta = .01;
   double reference = 0;
   bool reported = false;  // shown, but not part of the claim
-  int task = 1;           // 4: runs of task 2 or 4 with these gaps
+  bool best = false;      // counts the best run of a grammar instead of the mean
+  std::string kind;       // of the task; empty: gaps
+  int task = 1;           // of gaps; 4: runs of task 2 or 4 with these gaps
   int from = 0;           // for drop: task to subtract from
-  std::vector<int> gaps;
+  std::vector<int> gaps;  // or other values of the kind's test axis
   std::string over, published;
   ConfigMap keys;                 // JSON text as in Result::config
   std::vector<std::string> free;  // keys that may differ between the levels
   std::optional<double> match;    // overrides that of the scale
 
-  std::string name() const;  // "task 3: Mamba2 − GLA"
+  std::string task_text() const;  // "task 3", "word_problem"
+  std::string name() const;       // "task 3: Mamba2 − GLA"
 };
 
 struct Claim {

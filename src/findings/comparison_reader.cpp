@@ -18,9 +18,17 @@ const std::vector<std::string> statistic_names = {
     "seen_gain",  "slope",           "rank_correlation",  "published_order",
     "throughput", "gate_parameters", "gates_without_keys"};
 const std::vector<std::string> asks_names = {"above", "below", "at_least", "at_most"};
-const std::vector<std::string> comparison_keys = {"statistic", "asks",      "delta", "reference", "reported",
-                                                  "a",         "b",         "task",  "from",      "gaps",
+const std::vector<std::string> comparison_keys = {"statistic", "asks",      "delta", "reference", "reported", "best",
+                                                  "a",         "b",         "task",  "from",      "gaps",     "at",
                                                   "over",      "published", "keys",  "free",      "match"};
+
+// A key of all kinds of tasks, or of the first kind that has one of this name.
+std::optional<ConfigKey> key_named(const std::string& name) {
+  if (const ConfigKey* common = find_config_key(name)) return *common;
+  for (const auto& [kind, key] : own_keys())
+    if (key.name() == name) return key;
+  return std::nullopt;
+}
 
 template <class Choice>
 Choice choice_of(const TomlMember& member, const std::vector<std::string>& names) {
@@ -116,12 +124,16 @@ class Reader {
         return;
       }
       for (const auto& item : listed(member.value, one)) (member.key == "a" ? a_ : b_).push_back(arm_of(item));
+    } else if (member.key == "task" && member.value.text()) {
+      common_.kind = toml_choice(member, task_kinds());
+      if (common_.kind == kGapsKind) throw toml_fault("expected the number of a task of gaps", member.value.place);
     } else if (member.key == "task") {
       tasks_.clear();
       for (const auto& item : listed(member.value, one)) tasks_.push_back(whole(item, 1, 4));
     } else if (member.key == "from") {
       common_.from = whole(member.value, 1, 3);
-    } else if (member.key == "gaps") {
+    } else if (member.key == "gaps" || member.key == "at") {
+      (member.key == "at" ? at_ : gaps_) = true;
       for (const auto& item : listed(member.value, one)) common_.gaps.push_back(whole(item, 1, 1 << 20));
     } else if (member.key == "over") {
       common_.over = toml_string(member, 1, 64);
@@ -140,6 +152,8 @@ class Reader {
       common_.reference = toml_real(member, -1e6, 1e6);
     } else if (member.key == "reported") {
       common_.reported = truth_of(member);
+    } else if (member.key == "best") {
+      common_.best = truth_of(member);
     } else {
       throw unknown_toml_key(member, comparison_keys);
     }
@@ -155,7 +169,11 @@ class Reader {
   void check() const {
     const Statistic s = common_.statistic;
     check_field(s == Statistic::slope || s == Statistic::rank_correlation, !common_.over.empty(), "over");
-    check_field(s == Statistic::retention || s == Statistic::gap_accuracy, !common_.gaps.empty(), "gaps");
+    check_field(s == Statistic::retention || s == Statistic::gap_accuracy, gaps_, "gaps");
+    if (at_ && (common_.kind.empty() || s != Statistic::accuracy || !find_task(common_.kind).axis))
+      throw toml_fault("at needs the accuracy of a kind of task with a test axis", row_.place);
+    if (!common_.kind.empty() && s != Statistic::accuracy && s != Statistic::throughput)
+      throw toml_fault(formatted("{} is a statistic of gaps, got {}", to_string(s), common_.kind), row_.place);
     check_field(s == Statistic::drop, common_.from > 0, "from");
     check_field(s == Statistic::published_order, !common_.published.empty(), "published");
     for (const int task : tasks_)
@@ -190,6 +208,7 @@ class Reader {
   Comparison common_;
   std::vector<Arm> a_, b_;
   std::vector<int> tasks_ = {1};
+  bool gaps_ = false, at_ = false;  // given
 };
 
 }  // namespace
@@ -222,7 +241,7 @@ ConfigMap config_keys_of(const TomlValue& value) {
   if (!settings.faults.empty()) throw Error(Exit::bad_input, settings.faults.front());
   ConfigMap out;
   for (const auto& [name, setting] : settings) {
-    const ConfigKey* key = find_config_key(name);
+    const auto key = key_named(name);
     if (!key || !key->identifies)
       throw toml_fault(formatted("expected a key that tells runs apart, got '{}'", printable(name)), setting.key);
     out[name] = json_text(parse_value(*key, setting.value));

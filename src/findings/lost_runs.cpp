@@ -25,7 +25,7 @@ LostRun lost_run(const AbsentRun& run) {
 
 LostRun diverged_run(const Rows& rows, size_t run) {
   const Result& r = rows.runs[run].result;
-  std::string words = formatted("{}, task {}, {}", printable(r.model), r.task, seeds_text(rows, run));
+  std::string words = formatted("{}, task {}, {}", printable(r.model), task_name(r), seeds_text(rows, run));
   if (rows.groups[rows.group_of[run]].candidates.size() > 1)
     for (size_t i = 0; i < rows.axes.select.size(); ++i)
       words += formatted(", {} {}", rows.axes.select[i], plain_value(rows.settings[run][i]));

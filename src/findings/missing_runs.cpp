@@ -63,7 +63,7 @@ std::string Gatherer::places_text(const std::vector<size_t>& groups) const {
     if (const std::string model = arm_name(group); !contains(models, model)) models.push_back(model);
   const std::string last = models.back();
   models.pop_back();
-  return (models.empty() ? last : joined(models, ", ") + " and " + last) + formatted(" (task {})", c_.task) +
+  return (models.empty() ? last : joined(models, ", ") + " and " + last) + formatted(" ({})", c_.task_text()) +
          (groups.size() > models.size() + 1
               ? formatted(", {} of their sizes of {} together,", groups.size(), by_size_ ? "network" : "grammar")
               : "");
@@ -100,8 +100,8 @@ std::string Gatherer::arm_name(size_t number) const {
 }
 
 std::string Gatherer::group_text(size_t number) const {
-  const std::string task = c_.from > 0 ? rows_.groups[number].value("task.number") : std::to_string(c_.task);
-  return arm_name(number) + formatted(" (task {})", task);
+  const std::string task = c_.from > 0 ? "task " + rows_.groups[number].value("task.number") : c_.task_text();
+  return arm_name(number) + formatted(" ({})", task);
 }
 
 void Gatherer::name_missing_arms(Figures& out) const {
@@ -115,7 +115,7 @@ void Gatherer::name_missing_arms(Figures& out) const {
     for (const int task : {c_.from, c_.task}) {
       if (task == 0 || (c_.from > 0 ? tasks[arm].contains(std::to_string(task)) : !tasks[arm].empty())) continue;
       out.missing.push_back(
-          formatted("{} on task {}", arms_[arm].text(), task) + where +
+          formatted("{} on {}", arms_[arm].text(), c_.kind.empty() ? formatted("task {}", task) : c_.kind) + where +
           (begun > 0 ? formatted(", of which {} {} begun and not finished", begun, begun == 1 ? "is" : "are")
                      : std::string()));
     }
@@ -125,7 +125,7 @@ void Gatherer::name_missing_arms(Figures& out) const {
   out.missing.push_back((unmatched_
                              ? formatted("{} with parameters within a factor {} of each other", names, shortest(match_))
                              : "the same settings for all arms") +
-                        formatted(" on task {}", c_.task) + where);
+                        formatted(" on {}", c_.task_text()) + where);
 }
 
 }  // namespace sb

@@ -23,8 +23,7 @@ Gatherer::Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, s
   }
   arms_ = c_.a;
   arms_.insert(arms_.end(), c_.b.begin(), c_.b.end());
-  for (const auto& arm : arms_)
-    for (const auto& [key, value] : arm.keys) own_keys_.insert(key);
+  own_keys_ = keys_beside_protocol(c_);
 }
 
 Figures Gatherer::make() {
@@ -83,6 +82,7 @@ void Gatherer::place_absent() {
 
 bool Gatherer::of_task(const Group& group) const {
   const std::string task = group.value("task.number");
+  if (!c_.kind.empty()) return plain_value(task) == c_.kind && meets(group, c_.keys, c_.free);
   for (const int number : {c_.task, c_.from}) {
     if (number == 0 || (task != std::to_string(number) && !(number == 4 && task == "2"))) continue;
     const auto keys = keys_.find(number);

@@ -67,6 +67,15 @@ std::string protocol_of(const AbsentRun& run, const std::set<std::string>& ignor
   return protocol_of(unfolded(run.config), ignored);
 }
 
+std::set<std::string> keys_beside_protocol(const Comparison& comparison) {
+  std::set<std::string> out;
+  if (!comparison.kind.empty()) out = {"model.residual", "model.conv"};
+  for (const auto* arm : {&comparison.a, &comparison.b})
+    for (const auto& model : *arm)
+      for (const auto& [key, value] : model.keys) out.insert(key);
+  return out;
+}
+
 std::vector<std::string> protocols_of(const Rows& rows, const std::set<std::string>& ignored) {
   std::set<std::string> found;
   for (const auto& group : rows.groups) found.insert(protocol_of(rows, group, ignored));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/rows.h"
+#include "findings/claims.h"
 
 namespace sb {
 
@@ -23,6 +23,10 @@ std::string protocol_of(const Rows& rows, const Group& group, const std::set<std
 std::string protocol_of(const AbsentRun& run, const std::set<std::string>& ignored = {});
 // The protocols of all runs: corrected, published, then the others by name.
 std::vector<std::string> protocols_of(const Rows& rows, const std::set<std::string>& ignored = {});
+
+// Keys that may differ from the protocol in the runs of a comparison: those of its arms, and for kinds other than gaps
+// residual and convolution, which the corrected protocol chooses on gaps.
+std::set<std::string> keys_beside_protocol(const Comparison& comparison);
 
 // The value of a config key in a group's config; "true" or "false" for a quirk.
 std::string key_of(const ConfigMap& config, const std::string& key);

@@ -64,8 +64,8 @@ std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
 std::vector<std::string> open_models(const Rows& rows, const Claims& claims, const Comparison& c,
                                      const Estimate& effect, Verdict verdict) {
   std::vector<std::string> out;
-  if ((c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy) || c.a.size() != 1 ||
-      c.b.size() != 1 || c.a.front().model == c.b.front().model)
+  if (!c.kind.empty() || (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy) ||
+      c.a.size() != 1 || c.b.size() != 1 || c.a.front().model == c.b.front().model)
     return out;
   for (const double sign : {1., -1.}) {
     const std::string& model = (sign > 0 ? c.a : c.b).front().model;
@@ -166,7 +166,8 @@ const char* to_string(Verdict verdict) {
 
 std::optional<PaperEffect> paper_effect(const Comparison& c) {
   const bool drop = c.statistic == Statistic::drop;
-  if ((c.statistic != Statistic::accuracy && !drop) || c.against_chance || c.b.empty() || !c.keys.empty())
+  if (!c.kind.empty() || (c.statistic != Statistic::accuracy && !drop) || c.against_chance || c.b.empty() ||
+      !c.keys.empty())
     return std::nullopt;
   PaperEffect out;
   double squares = 0;
@@ -293,10 +294,7 @@ ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
   ClaimVerdict out;
   out.claim = &claim;
   std::set<std::string> own;
-  for (const auto& comparison : claim.comparisons)
-    for (const auto* arm : {&comparison.a, &comparison.b})
-      for (const auto& model : *arm)
-        for (const auto& [key, value] : model.keys) own.insert(key);
+  for (const auto& comparison : claim.comparisons) own.merge(keys_beside_protocol(comparison));
   std::vector<std::string> protocols = protocols_of(rows, own);
   for (const auto& each : protocols_of(rows))
     if (std::find(protocols.begin(), protocols.end(), each) == protocols.end()) protocols.push_back(each);

@@ -54,8 +54,8 @@ std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
   const auto add = [&](const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
     const auto n_gram = n_gram_above(models, arm, figure);
     if (n_gram && share(figure->mean) != share(*n_gram))
-      out.push_back(formatted("{} is below the n-gram on task {}: {} against {}", model_title(models[0].model),
-                              v.comparison->task, share(figure->mean), share(*n_gram)));
+      out.push_back(formatted("{} is below the n-gram on {}: {} against {}", model_title(models[0].model),
+                              v.comparison->task_text(), share(figure->mean), share(*n_gram)));
   };
   add(v.comparison->a, v.figures.a, v.a);
   add(v.comparison->b, v.figures.b, v.b);

@@ -86,6 +86,13 @@ Machine modular_arithmetic() {
   return out;
 }
 
+// Made once: estimates of a suite ask for the same few groups many times.
+template <int points, bool only_even>
+const Machine& permutations() {
+  static const Machine group = permutation_group(points, only_even);
+  return group;
+}
+
 struct Row {
   std::string name;
   Machine (*make)();
@@ -97,9 +104,9 @@ const std::vector<Row>& machines() {
       {"cycle", cycle},
       {"modular_arithmetic", modular_arithmetic},
       {"z60", [] { return cyclic_group(60); }},
-      {"a4_z5", [] { return direct_product(permutation_group(4, true), cyclic_group(5)); }},
-      {"a5", [] { return permutation_group(5, true); }},
-      {"s5", [] { return permutation_group(5, false); }},
+      {"a4_z5", [] { return direct_product(permutations<4, true>(), cyclic_group(5)); }},
+      {"a5", [] { return permutations<5, true>(); }},
+      {"s5", [] { return permutations<5, false>(); }},
   };
   return rows;
 }

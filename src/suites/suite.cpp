@@ -134,6 +134,18 @@ class Expansion {
     return asked;
   }
 
+  // Drops keys of gaps that extended files and `base` set for runs of another kind of task, e.g. the grammar of a
+  // scale.
+  void drop_inherited(Settings& settings) const {
+    const auto kind = settings.find("task.kind");
+    if (kind == settings.end() || !kind->second.value.text() || *kind->second.value.text() == kGapsKind) return;
+    std::erase_if(settings, [&](const auto& entry) {
+      const ConfigKey* key = find_config_key(entry.first);
+      return key && key->task_kind == kGapsKind && entry.second.origin.file != path_ &&
+             !command_line_.contains(entry.first);
+    });
+  }
+
   size_t targets() const { return file_.match ? file_.match->sizes.size() : 1; }
 
   double target(size_t number) const {
@@ -286,6 +298,7 @@ class Expansion {
           ++suite_.skipped;
           continue;
         }
+        drop_inherited(*settings);
         if (file_.match && file_.faults.empty()) solve(*settings, i, files);
         ResolvedConfig run = resolve(*settings, rules_, path_, &files);
         const auto [known, fresh] = seen.emplace(run.run_id, suite_.runs.size());

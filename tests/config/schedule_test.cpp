@@ -141,5 +141,10 @@ TEST(Schedule, KindsMoveTheirOwnKeys) {
             "[train.schedule] update 0: expected the task's 4 channels and 5 answers, got 2 and 3");
 }
 
+TEST(Schedule, FaultsOfAStageNameTheScheduleAndTheUpdate) {
+  const auto deep = resolve_text("[task]\nkind = 'dyck'\n", {"train.schedule={task.depth = {from = 30, over = 1}}"});
+  EXPECT_TRUE(error_line([&] { make_data(deep.values); }).starts_with("[train.schedule] update 0: task.depth "));
+}
+
 }  // namespace
 }  // namespace sb::test

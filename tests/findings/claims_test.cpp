@@ -12,7 +12,7 @@ namespace {
 
 const std::string shipped_claims = SB_SOURCE_DIR "/configs/experiments/claims.toml";
 
-TEST(ShippedClaims, AreElevenOfPaperAndFifteenOfOurs) {
+TEST(ShippedClaims, AreElevenOfPaperAndNineteenOfOurs) {
   const Claims claims = read_claims(shipped_claims);
   std::set<int> numbers;
   for (const auto& claim : claims.claims) {
@@ -23,7 +23,7 @@ TEST(ShippedClaims, AreElevenOfPaperAndFifteenOfOurs) {
     })) << claim.id;
   }
   EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
-  EXPECT_EQ(claims.claims.size(), numbers.size() + 15);
+  EXPECT_EQ(claims.claims.size(), numbers.size() + 19);
   EXPECT_EQ(claims.find("attention_leads")->comparisons.size(), 6U * 2);
   EXPECT_EQ(claims.deviations.size(), 8U);
   EXPECT_EQ(claims.choice_seed, 11U);
@@ -84,6 +84,26 @@ comparisons = [
   EXPECT_EQ(all[10].reference, .1);
 }
 
+TEST(ClaimsFile, ComparesOnKindsAtPointsOfTheirTestAxis) {
+  const Claims claims = parse_claims(R"(
+[[scale]]
+name = "s"
+[[claim]]
+id = "c"
+title = "t"
+sentence = "x"
+comparisons = [
+  {a = "gru", b = "gla", task = "word_problem", keys = {task.machine = "a5"}, at = [32, 64], best = true},
+  {a = "gru", task = "dyck"},
+])",
+                                     "c.toml");
+  const auto& all = claims.claims.front().comparisons;
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].name(), "word problem, machine a5, length 32, 64, best run: GRU − GLA");
+  EXPECT_EQ(all[0].keys, (ConfigMap{{"task.machine", "\"a5\""}}));
+  EXPECT_EQ(all[1].name(), "dyck: GRU");
+}
+
 TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
   const std::string scale = "[[scale]]\nname = 's'\n";
   const auto claim = [&](const std::string& rest) {
@@ -102,6 +122,12 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("comparisons = [{a = 'gla', b = 'gla'}]"),
            claim("comparisons = [{a = 'gla', task = 5}]"),
            claim("comparisons = [{a = 'gla', task = 'one'}]"),
+           claim("comparisons = [{a = 'gla', task = 'gaps'}]"),
+           claim("comparisons = [{a = 'gla', task = 'dyck', gaps = [4]}]"),
+           claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'gap_accuracy', gaps = [4]}]"),
+           claim("comparisons = [{a = 'gla', task = 2, at = [4]}]"),
+           claim("comparisons = [{a = 'gla', task = 'word_problem', keys = {task.machine = 'a6'}}]"),
+           claim("comparisons = [{a = 'gla', best = 1}]"),
            claim("comparisons = [{a = 'gla', taks = 1}]"),
            claim("comparisons = [{a = 'gla', gaps = [10]}]"),
            claim("comparisons = [{a = 'gla', over = 'params'}]"),

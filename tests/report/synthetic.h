@@ -35,7 +35,7 @@ inline Result result_of(const ResolvedConfig& run) {
   r.run_id = run.run_id;
   r.status = "done";
   r.model = c.model.name;
-  r.task = c.task.task.number;
+  r.task = c.task.kind == kGapsKind ? c.task.task.number : 0;
   r.objective = to_string(c.task.task.objective);
   r.precision = to_string(c.train.precision);
   r.device = to_string(c.train.device);
@@ -55,9 +55,11 @@ inline Result result_of(const ResolvedConfig& run) {
   const double level = .5 + .4 * noise_of(run.canonical);
   r.test = measured("test", level, .99, c.eval.test_samples);
   r.valid = measured(c.quirks.select_on_test ? "test" : "valid", level + .02 * noise_of(run.run_id + "v") - .01, .99);
-  for (const int gap : c.eval.points) {
-    r.grid.push_back(measured("test", level / (1 + gap / 20.0), .98));
-    r.grid.back().at = gap;
+  const auto& axis = find_task(c.task.kind).axis;
+  for (const int point : c.eval.points) {
+    r.grid.push_back(measured("test", level / (1 + point / 20.0), .98));
+    r.grid.back().at = point;
+    if (axis && axis->name != "gap") r.grid.back().axis = axis->name;
   }
   return r;
 }

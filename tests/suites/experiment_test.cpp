@@ -38,9 +38,9 @@ TEST(Experiments, CatalogueHasEveryExperiment) {
     EXPECT_TRUE(each.sentence.ends_with("?")) << each.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"main_table", "task1_complexity", "task1_size", "task2", "task3", "task4",
-                                             "capacity", "channel_mixing", "complementary_gating", "curriculum",
+                                             "capacity", "channel_mixing", "complementary_gating", "curriculum", "dyck",
                                              "fast_forgetting", "mlp_or_mixing", "mlp_or_mixing_flops", "newer_mixers",
-                                             "published_faults", "reproduction"}));
+                                             "published_faults", "recall", "reproduction", "word_problems"}));
 }
 
 TEST(Experiments, ResolveAtEveryScaleAndStateTheirCost) {
@@ -147,6 +147,15 @@ TEST(Experiments, NewerMixersShareOlderRunsWithMainTable) {
     }
     EXPECT_EQ(newer.size(), 9U) << scale;
   }
+}
+
+TEST(Experiments, KindsDropTheGrammarOfTheScale) {
+  for (const auto& run : at("dyck", "quick").runs) EXPECT_FALSE(run.canonical.find("vocab") != std::string::npos);
+  const auto all = read_catalogue(configs);
+  const std::string line = error_line([&] {
+    experiment_suite(find_experiment(all, "dyck", "test"), {"quick", false}, {"grammar.vocab=5"}, shipped_rules());
+  });
+  EXPECT_TRUE(line.starts_with("[grammar.vocab] has no effect with task.kind = dyck; ")) << line;
 }
 
 TEST(Experiments, QueueSelectsExistingGpuRuns) {
