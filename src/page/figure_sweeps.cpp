@@ -121,7 +121,8 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), sweep_height);
   figure.caption = formatted(
-      "One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling and, below it, its "
+      "One point per grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling and, below it, "
+      "its "
       "n-gram{}.",
       columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
   figure.summary = formatted("Accuracy over topological entropy of {} on {}.", counted(cells.size(), "row"),

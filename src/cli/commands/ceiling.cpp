@@ -136,10 +136,10 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
                spread_text(c.stderr_, c.samples) + "not reached; " + std::string(kHidden)});
   }
   table.row({"entropy", fixed(c.mean_entropy, 5),
-             "nats an element, of the " + std::string(options.kind.asked() ? "oracle" : "filter") + "'s belief"});
+             "nats per element, of the " + std::string(options.kind.asked() ? "oracle" : "filter") + "'s belief"});
   if (c.entropy_rate)
     table.row({"entropy rate", fixed(*c.entropy_rate, 5),
-               spread_text(c.entropy_rate_stderr, c.samples) + "nats an element, of the frames without noise"});
+               spread_text(c.entropy_rate_stderr, c.samples) + "nats per element, of the frames without noise"});
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   if (b) {
     table.row({"chance", fixed(b->chance, 5), "1 / states"});
@@ -184,11 +184,11 @@ std::string as_text(const Options& options, const PredictCeiling& c) {
   if (c.exact) {
     table.row({"ceiling", fixed(c.accuracy, 5), spread + "next symbols named right by their exact law"});
     table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
-    table.row({"KL", fixed(c.kl, 5), kl_spread + "nats an element, from the grammar's law to the mean over states"});
+    table.row({"KL", fixed(c.kl, 5), kl_spread + "nats per element, from the grammar's law to the mean over states"});
     table.row({"lower bound", fixed(c.kl_bound, 5), "no causal model has less KL"});
   } else {
     table.row({"upper bound", fixed(c.upper_bound, 5), spread + "not reached; " + std::string(kHidden)});
-    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + "nats an element; not reached either"});
+    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + "nats per element; not reached either"});
   }
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   return table.text() + "\n" + by_position(c.by_position, c.exact ? "ceiling" : "bound", c.kl_by_position, "KL");
