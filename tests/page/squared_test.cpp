@@ -138,6 +138,22 @@ TEST(SquaredPage, MethodSaysNoAccuracyOfErrors) {
   EXPECT_EQ(method.find("automaton"), std::string::npos) << method;
 }
 
+TEST(OtherKindsPage, ValuesOfTheTestAxisAreCalledAt) {
+  TemporaryFolder root;
+  const ResolvedConfig config = resolve_text("[task]\nkind = \"copying\"\n[eval]\nlengths = [15, 20]\n");
+  Result result = result_of(config);
+  for (auto& point : result.grid) point.axis = "length";
+  finish_run(root.file(""), config, result);
+  const PageData data = page_of(root.file(""));
+  std::set<int> values;
+  for (const auto& column : page_json(data, {})["columns"])
+    if (column.contains("at")) values.insert(column["at"].get<int>());
+  EXPECT_EQ(values, (std::set<int>{15, 20}));
+  const Figure* figure = find_figure(data, "axis");
+  ASSERT_TRUE(figure);
+  EXPECT_EQ(figure->columns[2].key, "at");
+}
+
 class UnfinishedRuns : public ::testing::Test {
  protected:
   void begin(const ResolvedConfig& config, const char* metric) const {
