@@ -122,8 +122,7 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   figure.height = chart_height(series.size(), sweep_height);
   figure.caption = formatted(
       "One point per grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling and, below it, "
-      "its "
-      "n-gram{}.",
+      "its n-gram{}.",
       columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
   figure.summary = formatted("Accuracy over topological entropy of {} on {}.", counted(cells.size(), "row"),
                              counted(entropies.size(), "grammar"));
