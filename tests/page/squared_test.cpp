@@ -145,8 +145,9 @@ TEST(OtherKindsPage, ValuesOfTheTestAxisAreCalledAt) {
   for (auto& point : result.grid) point.axis = "length";
   finish_run(root.file(""), config, result);
   const PageData data = page_of(root.file(""));
+  const Json json = page_json(data, {});
   std::set<int> values;
-  for (const auto& column : page_json(data, {})["columns"])
+  for (const auto& column : json["columns"])
     if (column.contains("at")) values.insert(column["at"].get<int>());
   EXPECT_EQ(values, (std::set<int>{15, 20}));
   const Figure* figure = find_figure(data, "axis");

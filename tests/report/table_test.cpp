@@ -684,9 +684,9 @@ TEST(CellRecords, NameTheTestAxisAndItsValue) {
   const Rows rows = rows_of(suite, [](Result& result) {
     for (auto& point : result.grid) point.axis = "length";
   });
+  const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
   std::vector<std::string> seen;
-  for (const auto& cell : nlohmann::json::parse(cell_table(rows, TableFormat::json)).at("cells"))
-    seen.push_back(cell.at("axis").dump() + " " + cell.at("at").dump());
+  for (const auto& cell : json.at("cells")) seen.push_back(cell.at("axis").dump() + " " + cell.at("at").dump());
   EXPECT_EQ(seen, (std::vector<std::string>{"null null", "\"length\" 15"}));
   const auto gaps = nlohmann::json::parse(cell_table(rows_of(suite_of("[grid]\nrun.seed = [1]\n")), TableFormat::json));
   EXPECT_FALSE(gaps.at("cells").at(0).contains("at")) << "gaps have the key gap";
