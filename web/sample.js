@@ -1,10 +1,25 @@
 'use strict';
-// Try it: one test sample element by element; what was shown, what was true, what the exact filter and each model
-// believed.
+// Try it: one test sample element by element; what was shown, what was true, what the exact filter (or the
+// task's oracle) and each model believed.
 (() => {
   const SB = (window.SB = window.SB || {});
 
-  const frames = element => {
+  // Only tasks of the kind gaps have numbers.
+  const has_gaps = sample => typeof SB.columns.get(sample.column).task === 'number';
+  const gap_text = (sample, element) => {
+    if (!has_gaps(sample)) return '';
+    return element.gap ? ', ' + element.gap + ' gap frame' + (element.gap > 1 ? 's' : '') : ', no gap';
+  };
+  const legend_text = (sample, has_oracle) =>
+    (has_gaps(sample)
+      ? 'filled boxes are symbols, dots are blank gap frames, struck ones are wrong symbols in a gap. Each model ' +
+        'names the hidden state from all frames so far'
+      : 'boxes are symbols, · is a blank frame. Each model answers from all frames so far') +
+    (!has_oracle
+      ? '.'
+      : (has_gaps(sample) ? '; the exact filter knows the grammar' : '; the oracle knows how samples are drawn') +
+        ' and is the best any causal model can do.');
+  const frames = (sample, element) => {
     const gap = element.gap_symbols.map(symbol =>
       symbol === '·' ? SB.h('i', {class: 'blank'}) : SB.h('i', {class: 'distractor'}, SB.shortened(symbol, 3)),
     );
@@ -15,7 +30,7 @@
       SB.h('b', {}, SB.shortened(element.symbol, 4)),
       gap,
       rest > 0 ? SB.h('small', {}, '+' + rest) : null,
-      SB.only_read(element.gap ? ', ' + element.gap + ' gap frames' : ', no gap'),
+      SB.only_read(gap_text(sample, element)),
     );
   };
   const belief_at = (believer, at) => believer.beliefs[at] || [];
@@ -65,11 +80,11 @@
         {},
         line(
           'frames shown',
-          sample.elements.map((element, at) => SB.h('td', {'data-at': at}, frames(element))),
+          sample.elements.map((element, at) => SB.h('td', {'data-at': at}, frames(sample, element))),
           'shown',
         ),
         line(
-          'true state',
+          has_gaps(sample) ? 'true state' : 'right answer',
           sample.elements.map((element, at) => SB.h('td', {'data-at': at}, SB.shortened(element.state, 8))),
           'truth',
         ),
@@ -144,29 +159,33 @@
       'aria-label': 'Element of the sample',
       oninput: () => go(Number(slider.value)),
     });
-    const now = SB.h('p', {class: 'now-line'});
+    const now = SB.h('p', {class: 'now-line'}),
+      legend = SB.h('span', {});
     const holder = SB.h('div', {}),
       details = SB.h('div', {});
     let sample, believers, box;
 
     function put() {
       sample = samples.find(one => one.id === state.sample);
-      believers = [
-        {
-          head: () =>
-            SB.h(
-              'span',
-              {class: 'model'},
-              SB.svg(
-                'svg',
-                {class: 'key', viewBox: '0 0 16 16', 'aria-hidden': 'true'},
-                SB.svg('path', {class: 'filter-key', d: 'M8 1L15 8L8 15L1 8z'}),
-              ),
-              'exact filter',
+      const oracle = {
+        head: () =>
+          SB.h(
+            'span',
+            {class: 'model'},
+            SB.svg(
+              'svg',
+              {class: 'key', viewBox: '0 0 16 16', 'aria-hidden': 'true'},
+              SB.svg('path', {class: 'filter-key', d: 'M8 1L15 8L8 15L1 8z'}),
             ),
-          beliefs: sample.filter,
-          name: 'exact filter',
-        },
+            oracle.name,
+          ),
+        beliefs: sample.filter,
+        name: has_gaps(sample) ? 'exact filter' : 'oracle',
+      };
+      const has_oracle = sample.filter.some(belief => belief.length > 0);
+      legend.textContent = legend_text(sample, has_oracle);
+      believers = [
+        ...(has_oracle ? [oracle] : []),
         ...sample.models
           .filter(model => !SB.hidden.has(SB.series.get(model.series).model))
           .map(model => {
@@ -192,10 +211,11 @@
       const began = performance.now();
       state.at = at;
       slider.value = at;
-      const element = sample.elements[at];
+      const element = sample.elements[at],
+        asked_text = has_gaps(sample) ? ', state ' : ', answer ';
       slider.setAttribute(
         'aria-valuetext',
-        'element ' + at + ', symbol ' + SB.shortened(element.symbol, 16) + ', state ' + SB.shortened(element.state, 16),
+        'element ' + at + ', symbol ' + SB.shortened(element.symbol, 16) + asked_text + SB.shortened(element.state, 16),
       );
       for (const cell of box.querySelectorAll('.now')) cell.classList.remove('now');
       const cells = box.querySelectorAll('[data-at="' + at + '"]');
@@ -210,10 +230,9 @@
       now.replaceChildren(
         'Element ' + at + ' of ' + sample.length + ': symbol ',
         SB.text(SB.shortened(element.symbol, 16), 'id'),
-        ', state ',
+        asked_text,
         SB.text(SB.shortened(element.state, 16), 'id'),
-        ', ' +
-          (element.gap ? element.gap + ' gap frame' + (element.gap > 1 ? 's' : '') : 'no gap') +
+        gap_text(sample, element) +
           '. ' +
           (element.state === '–'
             ? 'It is not asked for.'
@@ -241,10 +260,9 @@
       SB.h(
         'p',
         {},
-        'A sample of the test set as it was shown: filled boxes are symbols, dots are blank gap frames, ',
-        'struck ones are wrong symbols in a gap. Each model names the hidden state from all frames so far; ',
-        'the exact filter knows the grammar and ',
-        'is the best any causal model can do. Step with ',
+        'A sample of the test set as it was shown: ',
+        legend,
+        ' Step with ',
         SB.h('kbd', {}, '←'),
         ' and ',
         SB.h('kbd', {}, '→'),

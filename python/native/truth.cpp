@@ -103,9 +103,8 @@ py::dict baselines_of(const PyTask& task, const std::string& split, uint64_t sta
     request.threads = threads;
     if (const auto source = task.task().ngrams()) return frame_baselines(task, *source, request);
     const std::string& kind = task.row().name;
-    throw bad_input("baselines", kind == kGapsKind
-                                     ? "they name states, expected objective state, got predict"
-                                     : "they count symbols of gaps, expected a task of kind gaps, got kind " + kind);
+    throw bad_input("baselines", kind == kGapsKind ? "they name states, expected objective state, got predict"
+                                                   : "n-grams cannot answer tasks of kind " + kind);
   }
   const Baselines b = unlocked([&] {
     return baselines(gaps->shared_language(), gaps->config(), train_samples, samples, threads, of, start,

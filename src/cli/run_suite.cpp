@@ -65,12 +65,12 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
   for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
   if (!options.elsewhere() || options.list) tell_unusable_gpu(suite.runs);
-  if (options.slurm.submit && options.gpus > 0 && !usable_cards().built && !options.slurm.dry_run)
+  if (options.slurm.submit && options.gpus > 0 && !usable_gpus().built && !options.slurm.dry_run)
     throw bad_input(options.command + " --gpus",
-                    "every job would fail, because the nodes run this program: " + usable_cards().missing);
+                    "every job would fail, because the nodes run this program: " + usable_gpus().missing);
   if (const std::string line = memory_note(options.slurm); !line.empty()) complain(line);
-  if (options.slurm.submit && options.gpus > 0 && usable_cards().count == 0)
-    complain("note: nodes are asked for a GPU; here none can be used: " + usable_cards().missing);
+  if (options.slurm.submit && options.gpus > 0 && usable_gpus().count == 0)
+    complain("note: nodes are asked for a GPU; here none can be used: " + usable_gpus().missing);
   const KnownRuns known = known_runs(options.reuse, options.command + " --reuse");
   for (const auto& note : known.notes) complain(note);
   if (options.list) return list_runs(options, suite, known);

@@ -54,11 +54,10 @@ void check_options(const SuiteOptions& options) {
     first = name;
   }
   if (options.gpus == 0 || options.elsewhere()) return;
-  const Cards cards = usable_cards();
-  if (!cards.missing.empty())
-    throw bad_input(options.command + " --gpus", "expected a GPU, got none: " + cards.missing);
-  if (options.gpus > cards.count)
-    throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(cards.count) +
+  const Gpus gpus = usable_gpus();
+  if (!gpus.missing.empty()) throw bad_input(options.command + " --gpus", "expected a GPU, got none: " + gpus.missing);
+  if (options.gpus > gpus.count)
+    throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(gpus.count) +
                                                      ", which this machine has, got " + std::to_string(options.gpus));
 }
 

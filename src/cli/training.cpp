@@ -154,19 +154,19 @@ void warn_about_slow_blas() {
       "comparisons of `bench` do: install libopenblas0-openmp.");
 }
 
-Cards usable_cards() {
+Gpus usable_gpus() {
   return {gpu_facts().built, gpu_facts().count, gpu_facts().missing};
 }
 
 namespace {
 
-constexpr const char* kVisibleCards = "CUDA_VISIBLE_DEVICES";
+constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
-bool sees_own_card(const RankPlace& place) {
+bool sees_own_gpu(const RankPlace& place) {
   return place.grouped && place.local_rank >= 0 && !group_backend(true).empty();
 }
 
-Error no_card_for(const RankPlace& place, const std::string& missing) {
+Error no_gpu_for(const RankPlace& place, const std::string& missing) {
   return bad_input(
       place.origin == "WORLD_SIZE" ? "LOCAL_RANK" : "SLURM_LOCALID",
       "expected the number of a GPU of this machine, got " + std::to_string(place.local_rank) + ": " + missing);
@@ -174,29 +174,29 @@ Error no_card_for(const RankPlace& place, const std::string& missing) {
 
 }  // namespace
 
-bool cards_are_hidden() {
-  const char* visible = std::getenv(kVisibleCards);
+bool gpus_are_hidden() {
+  const char* visible = std::getenv(kVisibleGpus);
   return visible != nullptr && *visible == '\0';
 }
 
-void see_own_card(const RankPlace& place) {
-  if (!sees_own_card(place)) return;
-  if (const auto card = card_of_rank(std::getenv(kVisibleCards), place.local_rank))
-    ::setenv(kVisibleCards, card->c_str(), 1);
+void see_own_gpu(const RankPlace& place) {
+  if (!sees_own_gpu(place)) return;
+  if (const auto gpu = gpu_of_rank(std::getenv(kVisibleGpus), place.local_rank))
+    ::setenv(kVisibleGpus, gpu->c_str(), 1);
 }
 
-ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve) {
+ResolvedConfig with_gpu(const RankPlace& place, const std::function<ResolvedConfig()>& resolve) {
   try {
     return resolve();
   } catch (const ConfigFaults& faults) {
-    if (faults.first_key() != "train.device" || !sees_own_card(place) || usable_cards().missing.empty()) throw;
-    throw no_card_for(place, usable_cards().missing);
+    if (faults.first_key() != "train.device" || !sees_own_gpu(place) || usable_gpus().missing.empty()) throw;
+    throw no_gpu_for(place, usable_gpus().missing);
   }
 }
 
-void expect_card(const ResolvedConfig& config, const RankPlace& place) {
-  if (sees_own_card(place) && lacks_card(config, place.local_rank, cards_in("/dev"), std::getenv(kVisibleCards)))
-    throw no_card_for(place, usable_cards().missing);
+void expect_gpu(const ResolvedConfig& config, const RankPlace& place) {
+  if (sees_own_gpu(place) && lacks_gpu(config, place.local_rank, gpus_in("/dev"), std::getenv(kVisibleGpus)))
+    throw no_gpu_for(place, usable_gpus().missing);
 }
 
 void tell_unusable_gpu(const std::vector<ResolvedConfig>& runs) {

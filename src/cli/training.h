@@ -19,20 +19,20 @@ void use_threads(int threads, int processes = 1);
 // Warns on standard error if torch uses the slow reference BLAS.
 void warn_about_slow_blas();
 
-struct Cards {
+struct Gpus {
   bool built = false;  // this build can use them
   int count = 0;
   std::string missing;  // why no GPU can be used; empty: GPUs can be used
 };
-Cards usable_cards();
+Gpus usable_gpus();
 
 // Makes a rank on GPUs see only the GPU of its local rank. Call before any use of CUDA.
-void see_own_card(const RankPlace& place);
-bool cards_are_hidden();  // CUDA_VISIBLE_DEVICES is set, but empty
+void see_own_gpu(const RankPlace& place);
+bool gpus_are_hidden();  // CUDA_VISIBLE_DEVICES is set, but empty
 // Resolves a config. If its device is not available because the rank has no GPU, the error names the rank.
-ResolvedConfig with_card(const RankPlace& place, const std::function<ResolvedConfig()>& resolve);
+ResolvedConfig with_gpu(const RankPlace& place, const std::function<ResolvedConfig()>& resolve);
 // Throws bad_input if `auto` resolved to the CPU because the machine has fewer GPUs than ranks.
-void expect_card(const ResolvedConfig& config, const RankPlace& place);
+void expect_gpu(const ResolvedConfig& config, const RankPlace& place);
 
 // Reports on standard error if runs fall back to the CPU because the GPU cannot be used, although this build supports
 // it.

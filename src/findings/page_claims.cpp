@@ -222,10 +222,9 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   if (!claims.choice_seed) return out + "Nothing: every run has the settings of its config.\n";
   out += formatted(
       "Learning rate, residual and convolution of the corrected protocol are chosen on task 1 of grammar seed {}, "
-      "scale {}, by accuracy on valid. No comparison on this page uses this grammar. A model listed with one "
-      "residual was tried only with that one. Differences of .0005 are within two standard errors, so the chosen "
-      "settings "
-      "are good, not necessarily optimal. A scale may override a choice that fails there; its file in `configs/scales` "
+      "scale {}, by accuracy on valid. No comparison on this page uses this grammar. A model listed with one residual "
+      "was tried only with that one. Differences of .0005 are within two standard errors, so the chosen settings are "
+      "good, not necessarily optimal. A scale may override a choice that fails there; its file in `configs/scales` "
       "says why.\n",
       *claims.choice_seed, code(claims.choice_scale));
   const auto choices = choices_of(rows, claims);

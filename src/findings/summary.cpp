@@ -292,13 +292,11 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
                          const std::vector<ClaimVerdict>& deviations, const ResultsTable& table) {
   const std::vector<Choice> choices = choices_of(rows, claims);
   return "The paper, *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)), "
-         "compares seven sequence models on four tasks and draws conclusions about gates, forgetting, channel "
-         "mixing and attention. This page compares its results with runs of two protocols. *Published* runs train as "
-         "the "
+         "compares seven sequence models on four tasks and draws conclusions about gates, forgetting, channel mixing "
+         "and attention. This page compares its results with runs of two protocols. *Published* runs train as the "
          "published code does, with the faults listed below. *Corrected* runs train without dropout and without these "
-         "faults, "
-         "with settings chosen on another grammar (see [what was chosen](#what-was-chosen)), or with a lower learning "
-         "rate where training failed with these. All runs are tested on unseen samples.\n\n" +
+         "faults, with settings chosen on another grammar (see [what was chosen](#what-was-chosen)), or with a lower "
+         "learning rate where training failed with these. All runs are tested on unseen samples.\n\n" +
          reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table, choices) + costs(deviations) + "\n\n" +
          conclusions(claims, verdicts, choices) + "\n";
 }

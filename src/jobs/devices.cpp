@@ -28,7 +28,7 @@ bool fell_to_cpu(const std::vector<ResolvedConfig>& runs) {
 
 }  // namespace
 
-int cards_in(const std::string& devices) {
+int gpus_in(const std::string& devices) {
   int count = 0;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(devices, failed)) {
@@ -38,9 +38,9 @@ int cards_in(const std::string& devices) {
   return count;
 }
 
-bool lacks_card(const ResolvedConfig& run, int local, int cards, const char* visible) {
+bool lacks_gpu(const ResolvedConfig& run, int local, int gpus, const char* visible) {
   const bool hidden = visible != nullptr && *visible == '\0';
-  return fell_to_cpu({run}) && cards > 0 && (local >= cards || hidden);
+  return fell_to_cpu({run}) && gpus > 0 && (local >= gpus || hidden);
 }
 
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing) {
@@ -48,10 +48,10 @@ std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const 
   return "note: train.device = auto selects the CPU; the run id differs from that on a GPU: " + missing;
 }
 
-std::vector<std::string> visible_cards(const char* visible, int count) {
+std::vector<std::string> visible_gpus(const char* visible, int count) {
   std::vector<std::string> out;
   if (visible == nullptr) {
-    for (int card = 0; card < count; ++card) out.push_back(std::to_string(card));
+    for (int gpu = 0; gpu < count; ++gpu) out.push_back(std::to_string(gpu));
     return out;
   }
   for (const auto& name : split(visible, ',')) {
@@ -63,11 +63,11 @@ std::vector<std::string> visible_cards(const char* visible, int count) {
   return out;
 }
 
-std::optional<std::string> card_of_rank(const char* visible, int local) {
+std::optional<std::string> gpu_of_rank(const char* visible, int local) {
   if (local < 0) return std::nullopt;
-  const auto cards = visible_cards(visible, kMaxRanks);
-  if (cards.size() <= 1) return std::nullopt;
-  return static_cast<size_t>(local) < cards.size() ? cards[static_cast<size_t>(local)] : std::string();
+  const auto gpus = visible_gpus(visible, kMaxRanks);
+  if (gpus.size() <= 1) return std::nullopt;
+  return static_cast<size_t>(local) < gpus.size() ? gpus[static_cast<size_t>(local)] : std::string();
 }
 
 }  // namespace sb

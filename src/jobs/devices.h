@@ -16,20 +16,20 @@ int usual_jobs(const std::vector<const ResolvedConfig*>& runs, int cores);
 std::string cpu_note(const std::vector<ResolvedConfig>& runs, bool built, const std::string& missing);
 
 // Number of GPUs that a folder of device files (/dev) shows, without using CUDA.
-int cards_in(const std::string& devices);
+int gpus_in(const std::string& devices);
 
-// Whether "auto" resolved to the CPU although the machine has `cards` GPUs: because local rank `local` has none of
+// Whether "auto" resolved to the CPU although the machine has `gpus` GPUs: because local rank `local` has none of
 // them, or because no GPU is visible (`visible`, as below).
-bool lacks_card(const ResolvedConfig& run, int local, int cards, const char* visible);
+bool lacks_gpu(const ResolvedConfig& run, int local, int gpus, const char* visible);
 
 // The first `count` GPUs, by the names that a process uses for them. `visible`: value of CUDA_VISIBLE_DEVICES, read up
 // to its first invalid name, as CUDA does, so there may be fewer. If it is not set (null), the names are 0, 1, …
 // up to count - 1.
-std::vector<std::string> visible_cards(const char* visible, int count);
+std::vector<std::string> visible_gpus(const char* visible, int count);
 
 // The GPU that a rank should see (a value for CUDA_VISIBLE_DEVICES); `visible` as above. nullopt: no change, since only
 // one GPU is visible (as with srun --gpus-per-task) or the local rank is not known. Empty: no GPU is left for this
 // rank.
-std::optional<std::string> card_of_rank(const char* visible, int local);
+std::optional<std::string> gpu_of_rank(const char* visible, int local);
 
 }  // namespace sb

@@ -121,7 +121,7 @@ std::string tasks_script(const SlurmJob& job) {
       "wait \"$child\"\ncode=$?\n";
   if (o.requeue) {
     out += formatted(
-        "# 75: stopped and saved; 140: the signal came before the program was ready for it. It goes on from there.\n"
+        "# 75: stopped and saved; 140: the signal came before the program was ready for it. The requeued job resumes.\n"
         "if ((asked == 1 && (code == 75 || code == 140) && ${{SLURM_RESTART_COUNT:-0}} < {})); then\n"
         "  scontrol requeue \"${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID\"\n"
         "fi\n",

@@ -40,23 +40,23 @@ std::string count_text(size_t count, const std::string& what) {
 }
 
 // The names of the GPUs that this process may use.
-std::vector<std::string> hand_out_cards(const SuiteOptions& options, const std::vector<const ResolvedConfig*>& runs) {
+std::vector<std::string> hand_out_gpus(const SuiteOptions& options, const std::vector<const ResolvedConfig*>& runs) {
   for (const auto* run : runs)
     if (run->values.train.device != DeviceKind::cuda)
       throw bad_input(options.command + " --gpus", "expected only GPU runs, got a run with train.device cpu");
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  auto cards = visible_cards(visible, options.gpus);
-  if (static_cast<int>(cards.size()) < options.gpus)
-    throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(cards.size()) +
+  auto gpus = visible_gpus(visible, options.gpus);
+  if (static_cast<int>(gpus.size()) < options.gpus)
+    throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(gpus.size()) +
                                                      ", which CUDA_VISIBLE_DEVICES=" + printable(visible, 200) +
                                                      " names, got " + std::to_string(options.gpus));
-  return cards;
+  return gpus;
 }
 
 // The largest number of runs that share a GPU, or all cores: the unit of the measured rates.
 double sharing(const SuiteOptions& options, int jobs) {
-  const int cards = std::max(1, options.gpus);
-  return (std::max(1, jobs) + cards - 1) / cards;
+  const int gpus = std::max(1, options.gpus);
+  return (std::max(1, jobs) + gpus - 1) / gpus;
 }
 
 // Runs the missing runs of a suite in separate processes.
@@ -75,7 +75,7 @@ class Session {
     std::vector<const ResolvedConfig*> missing;
     for (size_t i = 0; i < suite.runs.size(); ++i)
       if (!overview_.runs[i].done) missing.push_back(&suite.runs[i]);
-    if (options.gpus > 0) cards_ = hand_out_cards(options, missing);
+    if (options.gpus > 0) gpus_ = hand_out_gpus(options, missing);
     jobs_ = options.jobs > 0 ? options.jobs : options.gpus > 0 ? options.gpus : usual_jobs(missing, cores);
     jobs_ = std::min(jobs_, static_cast<int>(std::max<size_t>(1, missing.size())));  // no more than there are runs
     overview_.sharing = sharing(options, jobs_);
@@ -107,7 +107,7 @@ class Session {
     std::signal(SIGPIPE, SIG_IGN);
     Workers workers;
     workers.jobs = jobs_;
-    workers.cards = cards_;
+    workers.gpus = gpus_;
     workers.stop = [&] { return stopping(); };
     workers.stopping = [&] {
       board_.say(host_.stop_requested()
@@ -290,7 +290,7 @@ class Session {
   Overview overview_;
   Board board_;
   TimeBudget budget_;
-  std::vector<std::string> cards_;
+  std::vector<std::string> gpus_;
   int jobs_ = 1;
   std::vector<Work> works_;
   std::vector<size_t> index_;  // of a work's run in the suite

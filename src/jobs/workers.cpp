@@ -30,7 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kPollMilliseconds = 100;
 constexpr size_t kKeptErrors = 4096, kLongestLine = 65536;
-const std::string kCardsVariable = "CUDA_VISIBLE_DEVICES=";
+const std::string kGpusVariable = "CUDA_VISIBLE_DEVICES=";
 constexpr int kFirstOwn = 10;  // first descriptor number used here; lower ones are for child processes
 
 Error failure(const std::string& doing, int error) {
@@ -73,7 +73,7 @@ Descriptor file_of(const std::string& content) {
 
 struct Child {
   size_t work = 0;
-  std::optional<size_t> card;
+  std::optional<size_t> gpu;
   pid_t pid = 0;
   Clock::time_point began = Clock::now();
   Descriptor out, err, lifeline;
@@ -81,16 +81,16 @@ struct Child {
 };
 
 // Starts a process of this program. Stop signals stay pending until it has its handlers; no signal is ignored in it.
-pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descriptors, const std::string& card) {
+pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descriptors, const std::string& gpu) {
   std::string program = "/proc/self/exe";
   std::vector<char*> list = {program.data()};
   for (auto& argument : arguments) list.push_back(argument.data());
   list.push_back(nullptr);
-  std::string seen = kCardsVariable + card;
+  std::string seen = kGpusVariable + gpu;
   std::vector<char*> environment;
   for (char** at = environ; *at != nullptr; ++at)
-    if (card.empty() || !std::string_view(*at).starts_with(kCardsVariable)) environment.push_back(*at);
-  if (!card.empty()) environment.push_back(seen.data());
+    if (gpu.empty() || !std::string_view(*at).starts_with(kGpusVariable)) environment.push_back(*at);
+  if (!gpu.empty()) environment.push_back(seen.data());
   environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -116,13 +116,13 @@ pid_t spawn(std::vector<std::string> arguments, const std::vector<int>& descript
 
 static_assert(kLifeline == 3 && kSecondInput == 4, "the order of spawn()'s descriptors");
 
-Child start(size_t index, const Work& work, const std::string& card) {
+Child start(size_t index, const Work& work, const std::string& gpu) {
   Child child;
   child.work = index;
   Pipe out, err, life;
   const Descriptor input = file_of(work.input), second = file_of(work.second_input);
   child.pid =
-      spawn(work.arguments, {input.get(), out.write.get(), err.write.get(), life.read.get(), second.get()}, card);
+      spawn(work.arguments, {input.get(), out.write.get(), err.write.get(), life.read.get(), second.get()}, gpu);
   child.out = std::move(out.read);
   child.err = std::move(err.read);
   child.lifeline = std::move(life.write);
@@ -221,10 +221,10 @@ class Crew {
     while (!stopping_ && !queue_.empty() && children_.size() < static_cast<size_t>(workers_.jobs)) {
       const auto place = workers_.pick ? workers_.pick(queue_) : std::optional<size_t>(0);
       if (!place) break;
-      const auto card = idlest_card();
+      const auto gpu = idlest_gpu();
       const size_t next = queue_[*place];
-      children_.push_back(start(next, works_[next], card ? workers_.cards[*card] : ""));
-      children_.back().card = card;
+      children_.push_back(start(next, works_[next], gpu ? workers_.gpus[*gpu] : ""));
+      children_.back().gpu = gpu;
       queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(*place));
       if (workers_.started) workers_.started(next);
     }
@@ -244,11 +244,11 @@ class Crew {
     return true;
   }
 
-  // The card with the fewest processes, the first of equals.
-  std::optional<size_t> idlest_card() const {
-    std::vector<size_t> load(workers_.cards.size(), 0);
+  // The GPU with the fewest processes, the first of equals.
+  std::optional<size_t> idlest_gpu() const {
+    std::vector<size_t> load(workers_.gpus.size(), 0);
     for (const Child& c : children_)
-      if (c.card) ++load[*c.card];
+      if (c.gpu) ++load[*c.gpu];
     const auto least = std::min_element(load.begin(), load.end());
     return least == load.end() ? std::nullopt : std::optional(static_cast<size_t>(least - load.begin()));
   }

@@ -32,7 +32,7 @@ struct Workers {
   std::function<std::optional<size_t>(const std::deque<size_t>& waiting)> pick;
   // Names of GPUs. Each process sees only the GPU with the fewest other processes, so `jobs` are spread evenly. Empty:
   // all processes see all GPUs.
-  std::vector<std::string> cards;
+  std::vector<std::string> gpus;
   std::function<void(size_t work)> started;
   std::function<void(size_t work, const std::string& line)> said;  // a line of the standard output of the process
   // Returns true to repeat the work after all others.

@@ -64,6 +64,7 @@ static void to_json(Json& out, const PageColumn& c) {
                c.squared, "own", c.own, "section", c.section, "n_gram", c.n_gram, "n_gram_text", c.n_gram_text,
                "ceiling", c.ceiling, "ceiling_text", c.ceiling_text, "chance", c.chance, "chance_text", c.chance_text,
                "metric_text", c.metric_text);
+  if (c.at && !parse_integer(c.task)) out["at"] = *c.at;  // "gap" is the name of earlier versions for any axis
 }
 
 static void to_json(Json& out, const PageMark& m) {

@@ -75,13 +75,11 @@ struct Breakdown {
 const Breakdown breakdowns[] = {
     {"gap_frame", "Accuracy by frames since the last data frame", "frames since the data frame",
      "Accuracy of single frames, by the frame's own probabilities: 0 is the data frame, g the g-th frame of its gap. "
-     "It "
-     "falls if the state is lost in the gap.",
+     "It falls if the state is lost in the gap.",
      &Measurement::by_gap_frame},
     {"since_certain", "Accuracy by elements since the state was certain", "elements since certain",
      "Elements since the exact filter was last certain of the state; 0: certain now. Low at 0: wrong although nothing "
-     "is "
-     "ambiguous.",
+     "is ambiguous.",
      &Measurement::by_since_certain},
     {"entropy", "Accuracy by entropy of the posterior", "entropy of the exact filter, nats, from",
      "By the entropy of the exact filter's posterior, in bins named by their lower end: how hard the element is.",

@@ -104,7 +104,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
     data.figures.push_back(std::move(accuracy));
   }
 
-  const std::string loss_title = place.squared ? "squared error" : "loss, nats a frame";
+  const std::string loss_title = place.squared ? "squared error" : "loss, nats per frame";
   Figure loss = begin_figure(outline, "loss", &place, cells);
   loss.title = "Loss while training";
   loss.columns = curve_columns("loss", loss_title);
@@ -116,7 +116,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
   loss.caption = formatted(
       "{} of training batches{}, as means over up to {} blocks of updates (of packed runs "
       "every 25th update is there): {}{}.",
-      place.squared ? "Squared error" : "Cross-entropy", place.squared ? "" : ", nats a frame", most_blocks,
+      place.squared ? "Squared error" : "Cross-entropy", place.squared ? "" : ", nats per frame", most_blocks,
       averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
   loss.summary = formatted("Training loss over updates of {}.", counted(cells.size(), "row"));
   loss.spec = line_chart(series, {"update", "update"}, {"loss", loss_title}, {losses.band, false}, plot);

@@ -125,7 +125,7 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
   figure.palette = frame_colours();
   figure.height = 90 + (plot + 30) * static_cast<int>(cells.size());
   figure.caption = formatted(
-      "Distribution of gate values over test samples, on data frames and in gaps, every head or channel a value: {}{}.",
+      "Distribution of gate values over test samples, on data frames and in gaps, one value per head or channel: {}{}.",
       averaged_text(cells),
       shown.size() < layers.size()
           ? formatted("; layers shown: {}, in tables of `eval --gates` all", joined(shown, ", "))
@@ -238,7 +238,7 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
       {"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", names}, {"axis", {{"labelLimit", 200}}}};
   const Json offset = {{"field", "layer"}, {"type", "ordinal"}};
   const auto layer = [&](const char* from, const char* to, Json mark) {
-    Json encoding = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({from, "decay a frame"})}};
+    Json encoding = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({from, "decay per frame"})}};
     if (!to) return Json{{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
     encoding["x2"] = {{"field", to}};
     colour_by_series(encoding, series);

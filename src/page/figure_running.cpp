@@ -34,7 +34,7 @@ struct Drawing {
 };
 
 const Drawing drawings[] = {
-    {"loss", "Loss while training", "loss", "loss, nats a frame",
+    {"loss", "Loss while training", "loss", "loss, nats per frame",
      "Cross-entropy of training batches as means over blocks of updates", &Curves::loss, false},
     {"learning", "Accuracy while training", "accuracy", "accuracy on valid",
      "Accuracy on valid at the evaluations so far", &Curves::valid, false},
@@ -71,7 +71,7 @@ void add_drawing(const Drawing& what, const std::vector<Running>& runs, size_t l
   }
   if (series.empty()) return;
   constexpr int plot = 260;
-  figure.caption = formatted("{}, a line a run that is not finished{}.", what.caption,
+  figure.caption = formatted("{}, one line per run that is not finished{}.", what.caption,
                              left_out > 0 ? formatted("; {} more not drawn", left_out) : "");
   figure.summary = formatted("{} of unfinished runs, {} so far.", what.title, counted(series.size(), "line"));
   figure.spec = line_chart(series, {"update", "update"}, {value, axis}, {}, plot);

@@ -121,8 +121,8 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), sweep_height);
   figure.caption = formatted(
-      "One point a grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling and, below it, its "
-      "n-gram{}.",
+      "One point per grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling and, below it, "
+      "its n-gram{}.",
       columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
   figure.summary = formatted("Accuracy over topological entropy of {} on {}.", counted(cells.size(), "row"),
                              counted(entropies.size(), "grammar"));
@@ -217,7 +217,7 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
     for (auto& [s, cell] : by_series) cells.push_back(std::move(cell));
     const PageColumn& first = outline.columns[columns.front()];
     const std::string axis = outline.points[columns.front()].axis;  // empty: gap
-    const std::string metric = metric_of(first);
+    const std::string key = axis.empty() ? "gap" : "at", metric = metric_of(first);
     const TaskRow* row = row_of(task);
     const std::string x_title = axis.empty() ? "frames of every gap of the test" : row ? row->axis->title : axis;
     Figure figure = begin_figure(outline, axis.empty() && !first.squared ? "gaps" : "axis", &first, cells);
@@ -225,7 +225,7 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
     figure.title = axis.empty() ? "Accuracy over the length of gaps (task 4)" : metric + " over " + axis;
     figure.columns = {{"series", "model", "nominal"},
                       {"kind", "kind", "nominal"},
-                      {"gap", axis.empty() ? "gap, frames" : axis, "quantitative"},
+                      {key, axis.empty() ? "gap, frames" : axis, "quantitative"},
                       {"accuracy", first.squared ? "squared error" : "accuracy", "quantitative"},
                       {"low", "interval from", "quantitative"},
                       {"high", "to", "quantitative"},
@@ -249,7 +249,7 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
         figure.rows.push_back({"chance", "reference", *outline.points[c].at, *outline.columns[c].chance, {}, {}, {}});
     const auto series = series_of(outline, cells);
     figure.spec =
-        line_chart(series, {"gap", x_title}, {"accuracy", first.squared ? "squared error" : "accuracy", false, true},
+        line_chart(series, {key, x_title}, {"accuracy", first.squared ? "squared error" : "accuracy", false, true},
                    {band, true}, sweep_height);
     figure.height = chart_height(series.size(), sweep_height);
     const std::string averaged = averaged_text(cells) + (band ? "; band: 95 % interval over grammars" : "");

@@ -85,9 +85,8 @@ void add_overview(const Outline& outline, PageData& data) {
   }
   if (figure.rows.empty()) return;
   figure.caption =
-      "Mean accuracy of each cell of the table above; bars: 95 % interval over grammars if there are several, cut "
-      "at "
-      "0 and 1; grey ticks: the ceiling, thin ones the n-gram.";
+      "Mean accuracy of each cell of the table above; bars: 95 % interval over grammars if there are several, cut at 0 "
+      "and 1; grey ticks: the ceiling, thin ones the n-gram.";
   figure.summary = formatted("Accuracy of {} in {} of the table above.", counted(outline.series.size(), "row"),
                              counted(used.size(), "column"));
   const int step = std::max(44, static_cast<int>(12 * outline.series.size() + 16));

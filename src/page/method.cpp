@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/format.h"
@@ -46,53 +47,101 @@ std::string gap_text(const Group& group, const std::string& prefix) {
   return out;
 }
 
-MethodPart tasks_part(const Outline& outline) {
-  MethodPart out{"Tasks", {}};
-  out.blocks.push_back(paragraph(
-      "A random finite automaton emits symbols; most of them stand for several states, so that a symbol alone does not "
-      "tell the state. A sample is a walk through it. Each element is shown as one frame, a one-hot row, and is "
-      "followed "
-      "by gap frames that are blank or show a symbol that cannot follow; noise may be added to every channel. At every "
-      "frame the model names the hidden state of the current element. docs/benchmark.md defines all of it."));
-  std::set<std::string> kinds;
-  for (const auto& column : outline.columns)
-    if (!parse_integer(column.task)) kinds.insert(column.task);
-  for (const auto& kind : kinds) {
-    const TaskText about = task_text(kind);
-    out.blocks.push_back(paragraph(about.title + ": " + about.text));
-  }
-  MethodBlock table;
-  table.kind = MethodBlock::Kind::table;
-  table.columns = {"column",    "symbols", "ambiguous", "states each", "elements",    "training gaps",
-                   "test gaps", "noise",   "updates",   "batch",       "test samples"};
-  for (size_t c = 0; c < outline.columns.size(); ++c) {
-    if (!outline.columns[c].own) continue;
-    std::vector<std::set<std::string>> values(table.columns.size());
-    for (const size_t index : outline.column_cells[c]) {
-      const Group& group = outline.rows.groups[outline.rows.cells[index].group];
-      const auto value = [&](const char* key) {
-        const std::string text = plain_value(group.value(key));
-        return text.empty() ? std::string("–") : text;
-      };
-      const std::string row[] = {outline.columns[c].name,  value("grammar.vocab"),    value("grammar.ambiguities"),
-                                 value("grammar.depth"),   value("task.length"),      gap_text(group, ""),
-                                 gap_text(group, "test_"), value("task.noise"),       value("train.updates"),
-                                 value("train.batch"),     value("eval.test_samples")};
-      for (size_t i = 0; i < values.size(); ++i) values[i].insert(row[i]);
-    }
-    std::vector<std::string> row;
-    for (const auto& each : values) row.push_back(joined(each, " or "));
-    table.rows.push_back(std::move(row));
-  }
-  if (!table.rows.empty()) out.blocks.push_back(std::move(table));
+bool has_gaps(const PageColumn& column) {
+  return parse_integer(column.task).has_value();
+}
+
+bool any_gaps(const Outline& outline) {
+  return std::any_of(outline.columns.begin(), outline.columns.end(), has_gaps);
+}
+
+// A setting of the groups in a column: its heading, and its text for a group.
+struct MethodSetting {
+  std::string heading;
+  std::function<std::string(const Group&)> text;
+};
+
+MethodSetting of_key(const std::string& heading, const std::string& key) {
+  return {heading, [key](const Group& group) {
+            const std::string text = plain_value(group.value(key));
+            return text.empty() ? std::string("–") : text;
+          }};
+}
+
+std::vector<MethodSetting> gap_settings() {
+  return {of_key("symbols", "grammar.vocab"),
+          of_key("ambiguous", "grammar.ambiguities"),
+          of_key("states each", "grammar.depth"),
+          of_key("elements", "task.length"),
+          {"training gaps", [](const Group& group) { return gap_text(group, ""); }},
+          {"test gaps", [](const Group& group) { return gap_text(group, "test_"); }},
+          of_key("noise", "task.noise")};
+}
+
+// The keys of another kind, without those that name files.
+std::vector<MethodSetting> kind_settings(const std::string& kind) {
+  std::vector<MethodSetting> out = {of_key("length", "task.length")};
+  if (const TaskRow* row = find_kind(kind))
+    for (const TaskKey& key : row->keys)
+      if (!key.file) out.push_back(of_key(key.name, "task." + key.name));
   return out;
 }
 
-MethodPart metric_part(const Outline& outline) {
-  MethodPart out{"Metric, ceiling and n-gram", {}};
-  out.blocks.push_back(paragraph(
-      "The model's probabilities of each state are summed over the frames of an element, its data frame and its gap "
-      "frames, and the state with the largest sum is its answer. Accuracy is the share of elements answered right:"));
+// Settings of the columns for which `shown` is true; no rows if there are none.
+MethodBlock settings_table(const Outline& outline, std::vector<MethodSetting> settings,
+                           const std::function<bool(const PageColumn&)>& shown) {
+  settings.push_back(of_key("updates", "train.updates"));
+  settings.push_back(of_key("batch", "train.batch"));
+  settings.push_back(of_key("test samples", "eval.test_samples"));
+  MethodBlock out;
+  out.kind = MethodBlock::Kind::table;
+  out.columns = {"column"};
+  for (const auto& setting : settings) out.columns.push_back(setting.heading);
+  for (size_t c = 0; c < outline.columns.size(); ++c) {
+    if (!outline.columns[c].own || !shown(outline.columns[c])) continue;
+    std::vector<std::string> row = {outline.columns[c].name};
+    for (const auto& setting : settings) {
+      std::set<std::string> values;
+      for (const size_t index : outline.column_cells[c])
+        values.insert(setting.text(outline.rows.groups[outline.rows.cells[index].group]));
+      row.push_back(joined(values, " or "));
+    }
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+MethodPart tasks_part(const Outline& outline) {
+  MethodPart out{"Tasks", {}};
+  const auto add_table = [&](MethodBlock table) {
+    if (!table.rows.empty()) out.blocks.push_back(std::move(table));
+  };
+  if (any_gaps(outline)) {
+    out.blocks.push_back(paragraph(
+        "A random finite automaton emits symbols; most of them stand for several states, so that a symbol alone does "
+        "not tell the state. A sample is a walk through it. Each element is shown as one frame, a one-hot row, and is "
+        "followed by gap frames that are blank or show a symbol that cannot follow; noise may be added to every "
+        "channel. At every frame the model names the hidden state of the current element. docs/benchmark.md defines "
+        "all of it."));
+    add_table(settings_table(outline, gap_settings(), has_gaps));
+  }
+  std::set<std::string> kinds;
+  for (const auto& column : outline.columns)
+    if (!has_gaps(column)) kinds.insert(column.task);
+  for (const auto& kind : kinds) {
+    const TaskText about = task_text(kind);
+    out.blocks.push_back(paragraph(about.text.empty() ? about.title : about.title + ": " + about.text));
+    add_table(
+        settings_table(outline, kind_settings(kind), [&](const PageColumn& column) { return column.task == kind; }));
+  }
+  return out;
+}
+
+void add_accuracy(bool gaps, MethodPart& out) {
+  out.blocks.push_back(paragraph(formatted(
+      "The model's probabilities of each {} are summed over the frames of an element{}, and the {} with the largest "
+      "sum is its answer. Accuracy is the share of elements answered right:",
+      gaps ? "state" : "answer", gaps ? ", its data frame and its gap frames" : "", gaps ? "state" : "one")));
   out.blocks.push_back(formula(
       "<mrow><msub><mover><mi>s</mi><mo>^</mo></mover><mi>e</mi></msub><mo>=</mo><munder><mo>arg max</mo><mi>c</mi>"
       "</munder><munder><mo>∑</mo><mrow><mi>t</mi><mo>∈</mo><msub><mi>F</mi><mi>e</mi></msub></mrow></munder><msub>"
@@ -101,26 +150,48 @@ MethodPart metric_part(const Outline& outline) {
       "<mi>e</mi></msub><mo>=</mo><msub><mi>s</mi><mi>e</mi></msub><mo>}</mo></mrow><mrow><mo>#</mo><mo>{</mo><mi>e"
       "</mi><mo>}</mo></mrow></mfrac></mrow>",
       "ŝ_e = argmax_c Σ_{t in F_e} p_t(c), accuracy = #{e : ŝ_e = s_e} / #{e}"));
-  if (std::any_of(outline.columns.begin(), outline.columns.end(), [](const PageColumn& c) { return c.squared; }))
+}
+
+void add_ceiling(bool gaps, bool oracles, MethodPart& out) {
+  std::string text;
+  if (gaps)
+    text =
+        "The ceiling is the accuracy of exact Bayesian filtering under the same metric: the posterior of the state "
+        "given all frames so far, with the automaton and the distributions of strings and gaps known. ";
+  if (oracles)
+    text += formatted("The ceiling{} is the accuracy of the task's oracle under the same metric. ",
+                      gaps ? " of the other tasks" : "");
+  out.blocks.push_back(
+      paragraph(text +
+                "No causal model exceeds its upper bound in expectation. The fraction of the ceiling is accuracy over "
+                "ceiling."));
+}
+
+MethodPart metric_part(const Outline& outline) {
+  MethodPart out{"Metric, ceiling and n-gram", {}};
+  const auto any = [&](const auto& is) { return std::any_of(outline.columns.begin(), outline.columns.end(), is); };
+  const bool gaps = any_gaps(outline);
+  const bool others = any([](const PageColumn& c) { return !has_gaps(c) && !c.squared; });
+  const bool oracles = any([](const PageColumn& c) { return !has_gaps(c) && !c.squared && c.ceiling; });
+  if (gaps || others) add_accuracy(gaps, out);
+  if (any([](const PageColumn& c) { return c.squared; }))
     out.blocks.push_back(paragraph(
         "Columns that say squared error ask for numbers: the figure is the squared error of the outputs, averaged over "
         "the frames that are asked for. Less is better, and the best possible estimator is the bound."));
-  out.blocks.push_back(paragraph(
-      "The ceiling is the accuracy of exact Bayesian filtering under the same metric: the posterior of the state given "
-      "all frames so far, with the automaton, the law of strings and the law of gaps known. No causal model exceeds "
-      "its "
-      "upper bound in expectation. The fraction of the ceiling is accuracy over ceiling."));
-  if (std::any_of(outline.columns.begin(), outline.columns.end(),
-                  [](const PageColumn& c) { return c.n_gram.has_value(); }))
-    out.blocks.push_back(paragraph(kNgramNote));
+  if (gaps || oracles) add_ceiling(gaps, oracles, out);
+  if (any([](const PageColumn& c) { return c.n_gram.has_value(); })) out.blocks.push_back(paragraph(kNgramNote));
   bool predict = false;
   for (const auto& group : outline.rows.groups) predict |= group.value("task.objective") == "\"predict\"";
   if (predict)
     out.blocks.push_back(
         paragraph("Columns of the objective `predict` ask for the class of the next symbol instead of the state."));
-  out.blocks.push_back(paragraph(
-      "Learners without a network: the table learner counts transitions of labelled samples and filters with them; an "
-      "n-gram answers with the most common state after the last n symbols; chance is one over the number of answers."));
+  if (gaps)
+    out.blocks.push_back(paragraph(
+        "Learners without a network: the table learner counts transitions of labelled samples and filters with them; "
+        "an n-gram answers with the most common state after the last n symbols; chance is one over the number of "
+        "answers."));
+  else if (others)
+    out.blocks.push_back(paragraph("Chance is one over the number of answers."));
   return out;
 }
 
@@ -130,8 +201,8 @@ MethodPart statistics_part(const Outline& outline) {
   out.blocks.push_back(
       paragraph(formatted("A cell averages runs whose configs differ in {} alone. {}", joined(rows.axes.average, ", "),
                           "Of several settings of " + joined(rows.axes.select, ", ") +
-                              " the one with the best mean accuracy on valid is shown; test accuracy chooses nothing "
-                              "unless a note says so.")));
+                              " the one with the best mean on valid is shown; results on test choose nothing unless a "
+                              "note says so.")));
   out.blocks.push_back(paragraph(
       "The unit is the grammar: runs that share one are averaged first. With n grammars of means x̄ and standard "
       "deviation s of their values, the 95 % interval is"));
@@ -143,8 +214,7 @@ MethodPart statistics_part(const Outline& outline) {
       "Two rows are compared by their differences on the grammars that both have, with the same interval and Student's "
       "two-sided test. In the summary each row is tested against the highest mean of its column, among rows with the "
       "most grammars; Holm's step-down keeps the chance of any false mark in a column at 5 %, while the intervals and "
-      "p "
-      "of the differences are each by itself. Intervals of accuracies end at 0 and 1. With one grammar there is "
+      "p of the differences are each by itself. Intervals of accuracies end at 0 and 1. With one grammar there is "
       "neither. The paper's figures are shown only for runs with the paper's settings."));
   return out;
 }
@@ -174,8 +244,7 @@ MethodPart training_part(const Outline& outline) {
   };
   out.blocks.push_back(paragraph(formatted(
       "Networks of {} layers, width {}, dropout {}; Adam with clipping at norm {}, weight decay {}, peak learning rate "
-      "{}, "
-      "warm-up {} updates, then a cosine to 0; {} updates in batches of {} samples, each seen once.",
+      "{}, warm-up {} updates, then a cosine to 0; {} updates in batches of {} samples, each seen once.",
       list("model.layers"), list("model.width"), list("model.dropout"), list("train.clip"), list("train.weight_decay"),
       list("train.lr"), list("train.warmup"), list("train.updates"), list("train.batch"))));
   out.blocks.push_back(
@@ -190,18 +259,17 @@ MethodPart training_part(const Outline& outline) {
 }  // namespace
 
 void add_method(const Outline& outline, const std::string& citation, PageData& data) {
-  data.method.push_back(tasks_part(outline));
-  data.method.push_back(metric_part(outline));
+  if (!outline.columns.empty()) data.method.push_back(tasks_part(outline));
+  if (!outline.columns.empty()) data.method.push_back(metric_part(outline));
   data.method.push_back(statistics_part(outline));
   if (!outline.rows.runs.empty()) data.method.push_back(training_part(outline));
   MethodPart cite{"How to cite", {}};
-  cite.blocks.push_back(
-      paragraph(formatted("Please cite the paper that proposed the benchmark (Bouhadjar, Fabre, Schmidt and Neftci, "
-                          "arXiv:2601.12598) and this "
-                          "program, version {}, commit {}. With a number, state: task, grammar and seeds, samples, "
-                          "gap law if it is not the "
-                          "task's, noise, precision, how the learning rate was chosen, and the ceiling.",
-                          program_version(), program_commit())));
+  cite.blocks.push_back(paragraph(formatted(
+      "Please cite the paper that proposed the benchmark (Bouhadjar, Fabre, Schmidt and Neftci, arXiv:2601.12598) and "
+      "this program, version {}, commit {}. With a number, state: task, grammar and seeds, samples, {}precision, how "
+      "the learning rate was chosen, and the ceiling.",
+      program_version(), program_commit(),
+      any_gaps(outline) ? "gap law if it is not the task's, noise, " : "settings that are not the task's defaults, ")));
   if (!citation.empty()) cite.blocks.push_back(code(citation));
   data.method.push_back(std::move(cite));
 }

@@ -271,10 +271,10 @@ std::vector<size_t> add_board(const Outline& outline, PageData& data) {
     line.update = std::min(line.updates, std::max(run.read->report.update, run.curves.last));
     line.state = held ? "running" : line.update > 0 ? "stopped" : "waiting";
     line.rate_text = line.left_text = "–";
-    if (held && run.seconds_a_step) {
-      line.rate_text = *run.seconds_a_step < 1 ? formatted("{:.1f} updates/s", 1 / *run.seconds_a_step)
-                                               : formatted("{:.1f} s an update", *run.seconds_a_step);
-      line.left_text = duration_text(*run.seconds_a_step * static_cast<double>(line.updates - line.update));
+    if (held && run.seconds_per_step) {
+      line.rate_text = *run.seconds_per_step < 1 ? formatted("{:.1f} updates/s", 1 / *run.seconds_per_step)
+                                                 : formatted("{:.1f} s per update", *run.seconds_per_step);
+      line.left_text = duration_text(*run.seconds_per_step * static_cast<double>(line.updates - line.update));
     }
     data.board.push_back(std::move(line));
     places.push_back(at->second);

@@ -58,7 +58,7 @@ std::vector<MetricRow> rows_so_far(const std::string& path, const RunTree& tree)
   return parse_metrics(tree.read(path, kMaxMetricsBytes), path);
 }
 
-std::optional<double> seconds_a_step(const std::vector<MetricRow>& timing) {
+std::optional<double> seconds_per_step(const std::vector<MetricRow>& timing) {
   constexpr size_t window = 50;
   std::vector<std::pair<int64_t, double>> marks;
   for (const auto& row : timing)
@@ -83,7 +83,7 @@ std::shared_ptr<const SourceRun> read_source(const std::string& folder, const Ru
           thin_curves(load_metrics(folder, out->read->run->result, tree).rows, out->read->run->result.updates);
     } else if (report.state == RunState::unfinished) {
       out->curves = thin_curves(rows_so_far(folder + "/metrics.jsonl", tree), report.updates);
-      out->seconds_a_step = seconds_a_step(rows_so_far(folder + "/timing.jsonl", tree));
+      out->seconds_per_step = seconds_per_step(rows_so_far(folder + "/timing.jsonl", tree));
     }
   } catch (const Error& error) {
     out->curves.fault = one_line(error.what());

@@ -31,8 +31,8 @@ Curves thin_curves(const std::vector<MetricRow>& rows, int64_t updates);
 struct SourceRun {
   std::shared_ptr<const ReadRun> read;
   Curves curves;
-  std::string digest;                    // numbers_sha256 of the result
-  std::optional<double> seconds_a_step;  // of an unfinished run, from its last timing rows
+  std::string digest;                      // numbers_sha256 of the result
+  std::optional<double> seconds_per_step;  // of an unfinished run, from its last timing rows
   bool in_archive = false;
 };
 

@@ -73,6 +73,10 @@ struct CellFields {
   bool other;            // whether some cell has a metric other than accuracy, or a test axis other than gap
 };
 
+Json value_of(const std::optional<int>& at) {
+  return at ? Json(*at) : Json(nullptr);
+}
+
 Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const CellFields& fields) {
   const Group& group = rows.groups[cell.group];
   const Candidate* chosen = group.chosen ? &group.candidates[*group.chosen] : nullptr;
@@ -81,8 +85,9 @@ Json cell_record(const Rows& rows, const Labels& labels, const Cell& cell, const
   if (fields.other) {
     out["metric"] = cell.squared ? "squared error" : "accuracy";
     out["axis"] = cell.point.axis.empty() ? Json(nullptr) : Json(cell.point.axis);
+    out["at"] = value_of(cell.point.at);
   }
-  out["gap"] = cell.point.at ? Json(*cell.point.at) : Json(nullptr);
+  out["gap"] = value_of(cell.point.at);  // the name of earlier versions for any axis
   out["split"] = cell.split.empty() ? Json(nullptr) : Json(cell.split);
   out["samples"] = cell.samples == 0 ? Json(nullptr) : Json(cell.samples);
   if (fields.computed) out["computed"] = cell.point.computed.empty() ? Json(nullptr) : Json(cell.point.computed);

@@ -14,7 +14,7 @@
 namespace sb {
 
 void describe(auto& f, Described<GatePoint> auto& v) {
-  f.whole("gap", v.gap, 0, 100000);
+  f.whole("gap", v.at, 0, 100000);
   f.object("figures", v.figures);
   f.objects("decays", v.decays, 4096);
 }
@@ -28,7 +28,7 @@ void describe_request(auto& f, auto& v) {
   f.text("run_id", v.run_id, 64);
   f.text("split", v.split, 16);
   f.whole("samples", v.samples, 1, most_count);
-  f.numbers("gaps", v.gaps, 0, 100000, 4096);
+  f.numbers("gaps", v.at, 0, 100000, 4096);
   f.truth("with_gates", v.with_gates);
   f.text("weights", v.weights, 16);
   f.text("weights_sha256", v.weights_sha256, 64);
@@ -71,10 +71,10 @@ EvaluatedRun run_of(const SavedEvaluation& request) {
 
 // Whether the measurements are those that the request asks for: its split, samples, and one point per gap.
 bool answers_request(const SavedEvaluation& e) {
-  std::vector<std::optional<int>> asked(e.gaps.begin(), e.gaps.end()), points, gates;
+  std::vector<std::optional<int>> asked(e.at.begin(), e.at.end()), points, gates;
   if (asked.empty()) asked.emplace_back();
   for (const auto& point : e.points) points.push_back(point.at);
-  for (const auto& point : e.gates) gates.push_back(point.gap);
+  for (const auto& point : e.gates) gates.push_back(point.at);
   return points == asked && gates == (e.with_gates ? asked : decltype(asked)()) &&
          std::all_of(e.points.begin(), e.points.end(), [&](const Measurement& point) {
            return point.split == e.split && point.samples == e.samples.value_or(point.samples);

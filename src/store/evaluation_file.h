@@ -15,7 +15,7 @@ namespace sb {
 constexpr int evaluation_schema = 1;
 
 struct GatePoint {
-  std::optional<int> gap;  // absent: the task's own distribution
+  std::optional<int> at;  // value of the test axis; absent: the task's own distribution
   GateFigures figures;
   std::vector<DecaySpectrum> decays;
 };
@@ -27,14 +27,14 @@ struct SavedEvaluation {
   // The request; its digest names the file.
   std::string split;               // as requested
   std::optional<int64_t> samples;  // absent: as in the config
-  std::vector<int> gaps;           // empty: the task's own distribution
+  std::vector<int> at;             // values of the test axis; empty: the task's own distribution
   bool with_gates = false;
   std::string weights;                           // "final", "checkpoint" or "file" (trained elsewhere)
   std::string weights_sha256;                    // of the file
   std::optional<int64_t> update;                 // number of updates, for a checkpoint
   std::optional<std::string> device, precision;  // as computed; absent: as in the run; both or none
   // The measurements.
-  std::vector<Measurement> points;  // one per gap, or one
+  std::vector<Measurement> points;  // one per value of `at`, or one
   std::vector<GatePoint> gates;
   std::optional<Provenance> made;
 };

@@ -71,7 +71,7 @@ class RowReader : public nlohmann::json_sax<nlohmann::json> {
 
 MetricRow parse_row(std::string_view line, const std::string& place) {
   RowReader reader(place);
-  if (line.size() > longest_line) reader.refuse("expected at most " + std::to_string(longest_line) + " bytes a line");
+  if (line.size() > longest_line) reader.refuse("expected at most " + std::to_string(longest_line) + " bytes per line");
   nlohmann::json::sax_parse(line.begin(), line.end(), &reader);
   if (!reader.has_update || !reader.has_phase) reader.refuse("expected one JSON object with an update and a phase");
   return std::move(reader.row);

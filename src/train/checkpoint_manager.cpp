@@ -116,7 +116,7 @@ void CheckpointManager::save(bool written) {
   all["micro_batches"] = std::to_string(run_.trainer.micro_batches_asked());
   all["world"] = std::to_string(ranks());
   holding_end(run_.hooks, [&] {
-    if (!writer_.beside()) return run_.store.save(run_.done, run_.trainer.state(), std::move(all));
+    if (!writer_.is_asynchronous()) return run_.store.save(run_.done, run_.trainer.state(), std::move(all));
     writer_.wait();  // a pending write uses the buffers of the previous snapshot
     Trainer::Snapshot now = run_.trainer.snapshot();
     writer_.run([write = run_.store.saving(run_.done, std::move(now.tensors), std::move(all)),

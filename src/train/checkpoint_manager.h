@@ -11,7 +11,7 @@ namespace sb {
 
 class CheckpointManager {
  public:
-  explicit CheckpointManager(RunContext& run) : run_(run), writer_(run.executor.beside_host()) {}
+  explicit CheckpointManager(RunContext& run) : run_(run), writer_(run.executor.is_asynchronous()) {}
 
   // Restores the newest valid checkpoint; without one, the run starts from the beginning.
   void resume();

@@ -42,7 +42,7 @@ class Executor {
   // Maximum updates in flight before the caller must read the oldest handle; 0: read each handle at once.
   virtual size_t max_in_flight() const = 0;
   // Whether updates run asynchronously, so that the host can write checkpoints at the same time.
-  virtual bool beside_host() const { return false; }
+  virtual bool is_asynchronous() const { return false; }
   // Call before the first update, with the size of the longest batch. Ensures that an update of this size fits into the
   // device's memory; may split it into micro-batches (Trainer::may_split). Throws bad_input if it does not fit.
   virtual void expect(int64_t /*rows*/, int64_t /*frames*/, const TaskShape&) {}

@@ -151,7 +151,7 @@ class GraphExecutor final : public Executor {
 
   // Several ranks must continue, stop or diverge at the same update.
   size_t max_in_flight() const override { return trainer_.together() ? 0 : 3; }
-  bool beside_host() const override { return true; }
+  bool is_asynchronous() const override { return true; }
 
   void expect(int64_t rows, int64_t frames, const TaskShape& task) override {
     try {

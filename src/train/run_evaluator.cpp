@@ -66,7 +66,7 @@ Evaluation RunEvaluator::valid() {
   constexpr double kept_frames = 1 << 23;  // about ten bytes each
   EvaluationRequest ask = request(run_.data.select, run_.config.eval.valid_samples);
   const double frames = run_.data.task->mean_frames(run_.data.select) * static_cast<double>(ask.samples);
-  if (run_.executor.beside_host() && frames <= kept_frames) ask.kept = &valid_batches_;
+  if (run_.executor.is_asynchronous() && frames <= kept_frames) ask.kept = &valid_batches_;
   return evaluated(*run_.data.task, ask);
 }
 

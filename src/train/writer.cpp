@@ -4,12 +4,12 @@
 
 namespace sb {
 
-Writer::Writer(bool beside) : beside_(beside) {
-  if (beside) worker_ = std::thread([this] { work(); });
+Writer::Writer(bool asynchronous) : asynchronous_(asynchronous) {
+  if (asynchronous) worker_ = std::thread([this] { work(); });
 }
 
 Writer::~Writer() {
-  if (!beside_) return;
+  if (!asynchronous_) return;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -51,7 +51,7 @@ void Writer::raise() {
 }
 
 void Writer::run(std::function<void()> write) {
-  if (!beside_) return write();
+  if (!asynchronous_) return write();
   const std::lock_guard lock(mutex_);
   raise();
   waiting_.push_back(std::move(write));

@@ -11,12 +11,12 @@ namespace sb {
 
 class Writer {
  public:
-  explicit Writer(bool beside);  // `beside`: write on a worker thread
-  ~Writer();                     // waits for all writes; ignores errors
+  explicit Writer(bool asynchronous);  // on a worker thread
+  ~Writer();                           // waits for all writes; ignores errors
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  bool beside() const { return beside_; }
+  bool is_asynchronous() const { return asynchronous_; }
   bool busy() const;
   // Executes or queues `write`. Throws the exception of an earlier write, if one failed; the writes queued after the
   // failed one were dropped.
@@ -27,7 +27,7 @@ class Writer {
   void work();
   void raise();  // rethrows failure_; call with the lock held
 
-  const bool beside_;
+  const bool asynchronous_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;  // the first one is in progress

@@ -1,4 +1,5 @@
-// The page's tables with accuracies and squared errors, drawn without a browser: of squared errors less is better.
+// The page's tables with accuracies and squared errors, and its samples, drawn without a browser: of squared errors,
+// less is better.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import vm from 'node:vm';
@@ -41,6 +42,15 @@ class Element {
   of(tag) {
     return this.all(node => node.tag === tag);
   }
+  querySelector(tag) {
+    return this.of(tag)[0];
+  }
+  // Selectors '.class' and '[name="value"]'.
+  querySelectorAll(selector) {
+    if (selector.startsWith('.')) return this.styled(selector.slice(1));
+    const [, name, value] = selector.match(/^\[(.+)="(.*)"\]$/);
+    return this.all(node => String(node.getAttribute(name)) === value);
+  }
   styled(name) {
     return this.all(node => (node.attributes.class || '').split(' ').includes(name));
   }
@@ -53,7 +63,8 @@ const cell = (series, column, mean, more) => ({
   n_text: '1 run', uneven_text: '', best: false, versus_best: null, marks: [], runs: [series + column], ...more,
 });
 const column = (id, squared, ceiling) => ({
-  id, name: squared ? 'task tracking, squared error' : 'task 1', lines: [squared ? 'task tracking' : 'task 1'], squared,
+  id, name: squared ? 'task tracking, squared error' : 'task 1', task: squared ? 'tracking' : 1,
+  lines: [squared ? 'task tracking' : 'task 1'], squared,
   ceiling, ceiling_text: '', n_gram_text: '–', chance_text: '–',
 });
 const run = (key, squared, test, ceiling_text) => ({
@@ -82,14 +93,18 @@ const data_of = columns => ({
     })),
   },
   runs: [run('r0', true, 1.5, '≥ 0.2'), run('r1', true, 0.3, '≥ 0.1'), run('r2', false, 0.5, '0.9'), run('r3', false, 0.7, '≤ 0.8')],
+  samples: columns.map(({id, squared}) => ({
+    id: id + '-0', column: id, title: id, length: 1, filter: [[['x', 1]]], models: [],
+    elements: [{symbol: 'A', state: 'x', gap: squared ? 0 : 1, gap_symbols: squared ? [] : ['·']}],
+  })),
   figures: [], board: [], meta: {notes: []},
 });
 
 function page(columns) {
   const document = {createElement: tag => new Element(tag), createElementNS: (_, tag) => new Element(tag)};
   const window = {};
-  const context = vm.createContext({window, document, Intl, history: {replaceState() {}}});
-  for (const name of ['dom', 'data', 'table', 'summary', 'compare', 'runs'])
+  const context = vm.createContext({window, document, Intl, performance, history: {replaceState() {}}});
+  for (const name of ['dom', 'data', 'table', 'summary', 'compare', 'runs', 'sample'])
     vm.runInContext(readFileSync(new URL('../../web/' + name + '.js', import.meta.url), 'utf8'), context, {filename: name});
   window.SB.figure_grid = () => ({cards: [], element: ''});
   window.SB.take(data_of(columns));
@@ -147,6 +162,12 @@ const claims = {
     const table = drawn((SB, place) => SB.build_runs(place, {})).styled('runs')[0];
     assert.deepEqual(sorted(table, 'test'), ['0.7', '0.5', '0.3', '1.5']);
     assert.deepEqual(sorted(table, 'ceiling'), ['0.9', '≤ 0.8', '≥ 0.1', '≥ 0.2']);
+  },
+  'try it speaks of gaps and the grammar only for tasks that have them'() {
+    const text = columns => drawn((SB, place) => SB.build_try(place, {}), columns).textContent;
+    assert.match(text([both[0]]), /exact filter knows the grammar.*true state.*1 gap frame/s);
+    assert.match(text([both[1]]), /oracle knows how samples are drawn.*right answer/s);
+    assert.doesNotMatch(text([both[1]]), /gap|grammar|exact filter/);
   },
 };
 let failed = 0;

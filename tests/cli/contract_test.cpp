@@ -18,6 +18,15 @@ std::vector<std::string> grammar_options(const json& config) {
           "--depth", text("ambiguity_depth"), "--seed",        text("seed")};
 }
 
+TEST(GrammarJson, HasAsManyStartStatesAsAskedFor) {
+  for (const char* count : {"1", "3"}) {
+    const Outcome outcome =
+        run({"grammar", "--vocab", "6", "--ambiguities", "2", "--depth", "3", "--start-states", count, "--json", "-"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(std::to_string(json::parse(outcome.out)["start_states"].size()), count);
+  }
+}
+
 TEST(GrammarJson, EqualsTheRecordedGrammars) {
   for (const char* name : {"v6_a2_d3_s1", "v6_a2_d3_s2", "v5_a0_d1_s1", "v16_a7_d16_s42", "v41_a40_d40_s1"}) {
     const json golden = read_golden(std::string("grammar/") + name + ".json.gz");

@@ -99,7 +99,8 @@ TEST(OptionsWithoutEffect, AreRejectedIfOutputDoesNotDependOnThem) {
 
 TEST(OtherKinds, RejectWhatTheyDoNotHaveInOneLine) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"ceiling --kind copying --baselines", "baselines exist only for the kind gaps, got --kind copying"},
+      {"ceiling --kind copying --baselines",
+       "[ceiling --baselines] no baselines: n-grams cannot answer --kind copying"},
       {"ceiling --kind copying --vocab 5", "[ceiling --vocab] has no effect with --kind copying"},
       {"ceiling --kind copying --task 2", "[ceiling --task] has no effect with --kind copying"},
       {"ceiling --kind tracking --at 101", "[ceiling --at] expected 0..100, got 101"},
@@ -116,6 +117,11 @@ TEST(OtherKinds, RejectWhatTheyDoNotHaveInOneLine) {
       {"generate --kind copying --out x.jsonl", "[generate --kind] writes samples of gaps only, got copying"},
   };
   for (const auto& [arguments, expected] : cases) refused(words(arguments), expected);
+  const TemporaryFolder folder;
+  const std::string corpus = folder.file("corpus.txt");
+  std::ofstream(corpus) << std::string(100'000, 'a');
+  refused({"ceiling", "--kind", "text", "--set", "task.file=" + corpus, "--baselines"},
+          "[ceiling --baselines] kind text has n-grams but no ceiling");
 }
 
 TEST(OptionsWithAnEffect, AreAcceptedAtAnyValue) {

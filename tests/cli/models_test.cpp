@@ -1,6 +1,7 @@
 // Commands of the modules with libtorch that look and do not train.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +120,12 @@ TEST(Models, MatchFindsNearestWidth) {
   }
   EXPECT_EQ(object_of({"models", "gru", "--match-params", "3.58M", "--json", "-"})["models"][0]["width"], 256);
   EXPECT_EQ(run({"models", "--match-params", "many"}).code, 2);
+  const std::vector<std::string> command = {"models", "--match-params", "80k", "--match-step", "16", "--json", "-"};
+  const json steps = object_of(command + sizes);
+  for (const auto& model : steps["models"])
+    if (model["found"].get<bool>()) EXPECT_EQ(model["width"].get<int>() % 16, 0) << model["name"];
+  EXPECT_EQ(refused({"models", "--match-step", "16"}),
+            "[models --match-step] requires --match-params, --match-state or --match-flops\n");
   EXPECT_EQ(run({"models", "--match-params", "80k", "--match-state", "5"}).code, 2);
 }
 
@@ -154,6 +161,20 @@ TEST(Suite, ListEstimatesTimeFromShippedRates) {
   EXPECT_TRUE(lacks(outcome.out, "time unknown"));
   EXPECT_TRUE(has(outcome.out, "  estimate "));
   EXPECT_TRUE(has(outcome.err, "estimate one after another", "configs/rates.toml"));
+}
+
+TEST(Experiments, SweepRunsSixCombinationsOfRateAndWarmup) {
+  const TemporaryFolder folder;
+  const auto runs = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = run(std::vector<std::string>{"experiments", "run", "task3", "--scale", "quick", "--list",
+                                                         "--out", folder.file("none")} +
+                                more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return std::count(outcome.out.begin(), outcome.out.end(), '\n');
+  };
+  const auto plain = runs({});
+  EXPECT_GT(plain, 0);
+  EXPECT_EQ(runs({"--sweep"}), 6 * plain);
 }
 
 TEST(Config, KeysListsSwitchesOfEveryModel) {

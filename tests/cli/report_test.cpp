@@ -116,6 +116,24 @@ TEST(Table, AcceptsSeveralFoldersAndArchives) {
   EXPECT_NE(both.out.find("\nmamba "), std::string::npos) << both.out;
 }
 
+TEST(Table, AveragesOverKeysThatAreNamed) {
+  TemporaryFolder root;
+  for (const char* noise : {"0.1", "0.2"}) {
+    const ResolvedConfig config = resolve_text(std::string("[model]\nname = \"gla\"\n[task]\nnoise = ") + noise + "\n");
+    finish_run(root.path(), config, result_of(config));
+  }
+  const auto cells = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = run(std::vector<std::string>{"table", root.path(), "--format", "json"} + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out, nullptr, false)["cells"];
+  };
+  EXPECT_EQ(cells({}).size(), 2U);
+  const Json averaged = cells({"--average", "task.noise"});
+  ASSERT_EQ(averaged.size(), 1U);
+  EXPECT_EQ(averaged[0]["runs"], 2);
+  EXPECT_TRUE(exits(run({"table", root.path(), "--average", "model.name"}), 2, "[table --average]"));
+}
+
 TEST(Commands, RejectFilesThatAreNotArchives) {
   TemporaryFolder root;
   std::ofstream(root.file("notes.txt")) << "these are notes\n";

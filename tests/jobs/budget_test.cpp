@@ -106,7 +106,7 @@ TEST(TimeBudget, FinishesEveryRunOnceOverSeveralSessions) {
 constexpr const char* kRates = R"(
 [[machine]]
 device = "cuda"
-name = "a card"
+name = "a GPU"
 source = "measured"
 eval_speed = 2.0
 start_seconds = 5
@@ -237,24 +237,24 @@ TEST(Devices, DetectsRankWithoutGpu) {
     return resolve_config_text(text, "run.toml", {}, rules);
   };
   const ResolvedConfig open = run("[train]\ndevice = 'auto'\n"), cpu = run("[train]\ndevice = 'cpu'\n");
-  EXPECT_TRUE(lacks_card(open, 1, 1, "1"));
-  EXPECT_TRUE(lacks_card(open, 2, 4, "")) << "more ranks than cards that could be seen";
-  EXPECT_FALSE(lacks_card(open, 0, 1, "0")) << "its card is there, something else is wrong";
-  EXPECT_FALSE(lacks_card(open, 1, 0, "1")) << "a machine without cards";
-  EXPECT_FALSE(lacks_card(cpu, 1, 1, "1")) << "as asked for";
+  EXPECT_TRUE(lacks_gpu(open, 1, 1, "1"));
+  EXPECT_TRUE(lacks_gpu(open, 2, 4, "")) << "more ranks than GPUs that could be seen";
+  EXPECT_FALSE(lacks_gpu(open, 0, 1, "0")) << "its GPU is there, something else is wrong";
+  EXPECT_FALSE(lacks_gpu(open, 1, 0, "1")) << "a machine without GPUs";
+  EXPECT_FALSE(lacks_gpu(cpu, 1, 1, "1")) << "as asked for";
   const test::TemporaryFolder devices;
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "null"})
     std::ofstream(devices.file(name)) << "";
-  EXPECT_EQ(cards_in(devices.path()), 2);
-  EXPECT_EQ(cards_in(devices.file("nowhere")), 0);
+  EXPECT_EQ(gpus_in(devices.path()), 2);
+  EXPECT_EQ(gpus_in(devices.file("nowhere")), 0);
 }
 
 TEST(Devices, NamesGpusVisibleToProcess) {
-  EXPECT_EQ(visible_cards(nullptr, 2), (std::vector<std::string>{"0", "1"}));
-  EXPECT_EQ(visible_cards("", 1), std::vector<std::string>()) << "none can be seen";
-  EXPECT_EQ(visible_cards("3,GPU-abc,5", 2), (std::vector<std::string>{"3", "GPU-abc"}));
-  EXPECT_EQ(visible_cards("2,3", 4), (std::vector<std::string>{"2", "3"})) << "no others are";
-  EXPECT_EQ(visible_cards("1,-1,2", 3), std::vector<std::string>{"1"}) << "none is seen behind one that is not there";
+  EXPECT_EQ(visible_gpus(nullptr, 2), (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(visible_gpus("", 1), std::vector<std::string>()) << "none can be seen";
+  EXPECT_EQ(visible_gpus("3,GPU-abc,5", 2), (std::vector<std::string>{"3", "GPU-abc"}));
+  EXPECT_EQ(visible_gpus("2,3", 4), (std::vector<std::string>{"2", "3"})) << "no others are";
+  EXPECT_EQ(visible_gpus("1,-1,2", 3), std::vector<std::string>{"1"}) << "none is seen behind one that is not there";
 }
 
 }  // namespace

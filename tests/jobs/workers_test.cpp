@@ -1,5 +1,5 @@
-// Processes and the cards they are handed. This program is its own stand-in for a run: "stand-in FOLDER NAME" says
-// which cards it sees, in FOLDER/NAME, and ends when FOLDER/NAME.go is there.
+// Processes and the GPUs they are handed. This program is its own stand-in for a run: "stand-in FOLDER NAME" says
+// which GPUs it sees, in FOLDER/NAME, and ends when FOLDER/NAME.go is there.
 #include "jobs/workers.h"
 
 #include <gtest/gtest.h>
@@ -29,15 +29,15 @@ std::string content(const std::string& path) {
 }
 
 int stand_in(const std::string& file) {
-  const char* cards = std::getenv("CUDA_VISIBLE_DEVICES");
-  std::ofstream(file + ".new") << (cards == nullptr ? "unset" : cards);
+  const char* gpus = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::ofstream(file + ".new") << (gpus == nullptr ? "unset" : gpus);
   fs::rename(file + ".new", file);
   for (int tries = 0; tries < 3000 && !fs::exists(file + ".go"); ++tries) ::usleep(10'000);
   return 0;
 }
 
 // Works 0, 1, … whose ends the test decides.
-class Cards : public ::testing::Test {
+class Gpus : public ::testing::Test {
  protected:
   void add(size_t count) {
     for (size_t i = 0; i < count; ++i) works_.push_back({{"stand-in", file(i)}, "", "", "run " + std::to_string(i)});
@@ -45,12 +45,12 @@ class Cards : public ::testing::Test {
   std::string file(size_t work) const { return folder_.file("run-" + std::to_string(work)); }
   void end(size_t work) const { std::ofstream(file(work) + ".go"); }
 
-  // `turn` is called once all that can run do, with their cards by work, and ends some of them.
-  void run(int jobs, const std::vector<std::string>& cards,
+  // `turn` is called once all that can run do, with their GPUs by work, and ends some of them.
+  void run(int jobs, const std::vector<std::string>& gpus,
            const std::function<void(const std::map<size_t, std::string>& at_work)>& turn) {
     Workers workers;
     workers.jobs = jobs;
-    workers.cards = cards;
+    workers.gpus = gpus;
     std::set<size_t> running, over;
     size_t begun = 0;
     workers.started = [&](size_t work) {
@@ -82,85 +82,85 @@ class Cards : public ::testing::Test {
   std::vector<Work> works_;
 };
 
-std::multiset<std::string> cards_of(const std::map<size_t, std::string>& at_work) {
+std::multiset<std::string> gpus_of(const std::map<size_t, std::string>& at_work) {
   std::multiset<std::string> out;
-  for (const auto& [work, card] : at_work) out.insert(card);
+  for (const auto& [work, gpu] : at_work) out.insert(gpu);
   return out;
 }
 
-TEST_F(Cards, ParallelRunsGetDifferentGpus) {
+TEST_F(Gpus, ParallelRunsGetDifferentGpus) {
   add(3);
   run(3, {"0", "1", "2"}, [&](const auto& at_work) {
-    EXPECT_EQ(cards_of(at_work), (std::multiset<std::string>{"0", "1", "2"}));
-    for (const auto& [work, card] : at_work) end(work);
+    EXPECT_EQ(gpus_of(at_work), (std::multiset<std::string>{"0", "1", "2"}));
+    for (const auto& [work, gpu] : at_work) end(work);
   });
 }
 
-TEST_F(Cards, AreReusedAfterTheirRun) {
+TEST_F(Gpus, AreReusedAfterTheirRun) {
   add(5);
   std::vector<std::string> left;  // by the runs that ended
   run(2, {"0", "1"}, [&](const std::map<size_t, std::string>& at_work) {
-    const auto cards = cards_of(at_work);
-    EXPECT_EQ(std::set<std::string>(cards.begin(), cards.end()).size(), at_work.size());
+    const auto gpus = gpus_of(at_work);
+    EXPECT_EQ(std::set<std::string>(gpus.begin(), gpus.end()).size(), at_work.size());
     const std::string newest = at_work.rbegin()->second;
-    EXPECT_TRUE(left.empty() || newest == left.back()) << newest << " is not the card that was left";
+    EXPECT_TRUE(left.empty() || newest == left.back()) << newest << " is not the GPU that was left";
     const auto ends = at_work.begin();  // the run that was begun first
     left.push_back(ends->second);
     end(ends->first);
     if (works_.size() - left.size() < 2)
-      for (const auto& [work, card] : at_work) end(work);
+      for (const auto& [work, gpu] : at_work) end(work);
   });
   EXPECT_GE(left.size(), 4U);
 }
 
-TEST_F(Cards, AreSharedEvenlyByMoreRuns) {
+TEST_F(Gpus, AreSharedEvenlyByMoreRuns) {
   add(6);
   size_t turns = 0;
   run(5, {"7", "GPU-abc"}, [&](const std::map<size_t, std::string>& at_work) {
-    const auto cards = cards_of(at_work);
+    const auto gpus = gpus_of(at_work);
     if (++turns == 1) {
-      EXPECT_EQ(cards.count("7"), 3U);
-      EXPECT_EQ(cards.count("GPU-abc"), 2U);
-      return end(1);  // of the card with fewer
+      EXPECT_EQ(gpus.count("7"), 3U);
+      EXPECT_EQ(gpus.count("GPU-abc"), 2U);
+      return end(1);  // of the GPU with fewer
     }
     if (turns == 2) {
       EXPECT_EQ(at_work.at(5), "GPU-abc");
-      EXPECT_EQ(cards.count("7"), 3U);
+      EXPECT_EQ(gpus.count("7"), 3U);
     }
-    for (const auto& [work, card] : at_work) end(work);
+    for (const auto& [work, gpu] : at_work) end(work);
   });
   EXPECT_GE(turns, 2U);
 }
 
-TEST_F(Cards, CanBeSharedByThreeRuns) {
+TEST_F(Gpus, CanBeSharedByThreeRuns) {
   add(3);
   run(3, {"0"}, [&](const auto& at_work) {
-    EXPECT_EQ(cards_of(at_work), (std::multiset<std::string>{"0", "0", "0"}));
-    for (const auto& [work, card] : at_work) end(work);
+    EXPECT_EQ(gpus_of(at_work), (std::multiset<std::string>{"0", "0", "0"}));
+    for (const auto& [work, gpu] : at_work) end(work);
   });
 }
 
-TEST_F(Cards, RespectCudaVisibleDevices) {
+TEST_F(Gpus, RespectCudaVisibleDevices) {
   ::setenv("CUDA_VISIBLE_DEVICES", "2,3", 1);
   add(2);
-  run(2, visible_cards(std::getenv("CUDA_VISIBLE_DEVICES"), 2), [&](const auto& at_work) {
-    EXPECT_EQ(cards_of(at_work), (std::multiset<std::string>{"2", "3"}));
-    for (const auto& [work, card] : at_work) end(work);
+  run(2, visible_gpus(std::getenv("CUDA_VISIBLE_DEVICES"), 2), [&](const auto& at_work) {
+    EXPECT_EQ(gpus_of(at_work), (std::multiset<std::string>{"2", "3"}));
+    for (const auto& [work, gpu] : at_work) end(work);
   });
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-TEST(CardOfRank, IsVisibleDeviceOfRank) {
-  EXPECT_EQ(card_of_rank(nullptr, 2), "2");
-  EXPECT_EQ(card_of_rank("4,5,GPU-6", 2), "GPU-6");
-  EXPECT_EQ(card_of_rank("4,5", 2), "") << "it has none";
-  EXPECT_EQ(card_of_rank("4,5,-1,6", 3), "") << "CUDA stops reading there";
-  EXPECT_EQ(card_of_rank("4", 2), std::nullopt) << "bound by who started it";
-  EXPECT_EQ(card_of_rank("", 0), std::nullopt);
-  EXPECT_EQ(card_of_rank("4,5", -1), std::nullopt);
+TEST(GpuOfRank, IsVisibleDeviceOfRank) {
+  EXPECT_EQ(gpu_of_rank(nullptr, 2), "2");
+  EXPECT_EQ(gpu_of_rank("4,5,GPU-6", 2), "GPU-6");
+  EXPECT_EQ(gpu_of_rank("4,5", 2), "") << "it has none";
+  EXPECT_EQ(gpu_of_rank("4,5,-1,6", 3), "") << "CUDA stops reading there";
+  EXPECT_EQ(gpu_of_rank("4", 2), std::nullopt) << "bound by who started it";
+  EXPECT_EQ(gpu_of_rank("", 0), std::nullopt);
+  EXPECT_EQ(gpu_of_rank("4,5", -1), std::nullopt);
 }
 
-TEST_F(Cards, RunSeesAllVisibleOnesIfNoneAreAssigned) {
+TEST_F(Gpus, RunSeesAllVisibleOnesIfNoneAreAssigned) {
   for (const char* visible : {"2,3", ""}) {
     ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);
     works_.clear();

@@ -98,6 +98,63 @@ TEST(SquaredPage, SaysNoAccuracyAnywhere) {
   }
 }
 
+std::string method_text(const PageData& data) {
+  std::string out;
+  for (const auto& part : data.method)
+    for (const auto& block : part.blocks) {
+      out += block.text + "\n";
+      for (const auto& heading : block.columns) out += heading + "|";
+      for (const auto& row : block.rows)
+        for (const auto& value : row) out += value + "|";
+    }
+  return out;
+}
+
+TEST(OtherKindsPage, MethodSaysNothingOfGapsAndListsTheKeys) {
+  TemporaryFolder root;
+  const ResolvedConfig config = resolve_text("[task]\nkind = \"copying\"\nsymbols = 11\n[model]\nname = \"gla\"\n");
+  finish_run(root.file(""), config, result_of(config));
+  const std::string method = method_text(page_of(root.file("")));
+  for (const char* absent : {"automaton", "gap", "noise", "table learner", "law"})
+    EXPECT_EQ(method.find(absent), std::string::npos) << absent << ": " << method;
+  for (const char* shown : {"Copying: ", "|symbols|", "|11|", "the task's oracle"})
+    EXPECT_NE(method.find(shown), std::string::npos) << shown << ": " << method;
+}
+
+TEST_F(TwoMetrics, MethodDescribesBothKinds) {
+  const std::string method = method_text(data);
+  for (const char* shown : {"automaton", "|training gaps|", "|decay|", "squared error of the outputs"})
+    EXPECT_NE(method.find(shown), std::string::npos) << shown << ": " << method;
+  EXPECT_EQ(method.find("oracle"), std::string::npos) << "tracking has an estimator: " << method;
+}
+
+TEST(SquaredPage, MethodSaysNoAccuracyOfErrors) {
+  TemporaryFolder root;
+  const ResolvedConfig config = tracking_config("gla", 1);
+  finish_run(root.file(""), config, tracking_result(config, .5));
+  const PageData data = page_of(root.file(""));
+  const std::string method = method_text(data);
+  EXPECT_EQ(method.find("Accuracy is"), std::string::npos) << method;
+  EXPECT_EQ(method.find("automaton"), std::string::npos) << method;
+}
+
+TEST(OtherKindsPage, ValuesOfTheTestAxisAreCalledAt) {
+  TemporaryFolder root;
+  const ResolvedConfig config = resolve_text("[task]\nkind = \"copying\"\n[eval]\nlengths = [15, 20]\n");
+  Result result = result_of(config);
+  for (auto& point : result.grid) point.axis = "length";
+  finish_run(root.file(""), config, result);
+  const PageData data = page_of(root.file(""));
+  const Json json = page_json(data, {});
+  std::set<int> values;
+  for (const auto& column : json["columns"])
+    if (column.contains("at")) values.insert(column["at"].get<int>());
+  EXPECT_EQ(values, (std::set<int>{15, 20}));
+  const Figure* figure = find_figure(data, "axis");
+  ASSERT_TRUE(figure);
+  EXPECT_EQ(figure->columns[2].key, "at");
+}
+
 class UnfinishedRuns : public ::testing::Test {
  protected:
   void begin(const ResolvedConfig& config, const char* metric) const {

@@ -130,7 +130,7 @@ TEST(Folder, ShowsSavedEvaluationsOfFinalWeightsOnly) {
   saved.task = 2;
   saved.objective = "state";
   saved.split = "test";
-  saved.gaps = {30};
+  saved.at = {30};
   saved.weights = "final";
   saved.weights_sha256 = load_result(folder).files.at("final.safetensors");
   saved.points = {measured("test", .25, .9)};

@@ -679,5 +679,18 @@ TEST(Labels, KeepDigitsThatDistinguishValues) {
   EXPECT_TRUE(has(text, "0.10000001", "0.10000002"));
 }
 
+TEST(CellRecords, NameTheTestAxisAndItsValue) {
+  const Suite suite = suite_of("[task]\nkind = \"copying\"\n[eval]\nlengths = [15]\n[grid]\nrun.seed = [1]\n");
+  const Rows rows = rows_of(suite, [](Result& result) {
+    for (auto& point : result.grid) point.axis = "length";
+  });
+  const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
+  std::vector<std::string> seen;
+  for (const auto& cell : json.at("cells")) seen.push_back(cell.at("axis").dump() + " " + cell.at("at").dump());
+  EXPECT_EQ(seen, (std::vector<std::string>{"null null", "\"length\" 15"}));
+  const auto gaps = nlohmann::json::parse(cell_table(rows_of(suite_of("[grid]\nrun.seed = [1]\n")), TableFormat::json));
+  EXPECT_FALSE(gaps.at("cells").at(0).contains("at")) << "gaps have the key gap";
+}
+
 }  // namespace
 }  // namespace sb::test

@@ -162,13 +162,13 @@ small_memory() {
   echo "small memory: $split micro-batches"
 }
 
-# WORLD RANK PRECISION OUT: a rank of a run on cards
+# WORLD RANK PRECISION OUT: a rank of a run on GPUs
 rank() (
   export WORLD_SIZE=$1 RANK=$2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port SELECTIVBENCH_RANK_TIMEOUT=60
   train mamba2 "$4" cuda "$3"
 )
 
-# A group of one rank makes its sums over NCCL too: same bytes as without, killed in between as well. Ranks without a card of their own
+# A group of one rank makes its sums over NCCL too: same bytes as without, killed in between as well. Ranks without a GPU of their own
 # are refused.
 nccl() {
   local backend precision out log pid status_0 status_1 port
@@ -200,12 +200,12 @@ nccl() {
   status_1=$?
   wait $pid
   status_0=$?
-  [[ $status_0 -eq 2 && $status_1 -eq 2 ]] && grep -q '\[LOCAL_RANK\] expected a card of its own' "$log" ||
-    { echo "nccl, two ranks on a card: expected exit code 2 and why, got $status_0 and $status_1: $(tail -1 "$log")" && return 1; }
+  [[ $status_0 -eq 2 && $status_1 -eq 2 ]] && grep -q '\[LOCAL_RANK\] expected one GPU per rank' "$log" ||
+    { echo "nccl, two ranks on a GPU: expected exit code 2 and why, got $status_0 and $status_1: $(tail -1 "$log")" && return 1; }
   LOCAL_RANK=2 CUDA_VISIBLE_DEVICES=0,1 rank 3 2 fp32 "$work/nccl-none" > "$log.1" 2>&1
   status_1=$?
   [[ $status_1 -eq 2 ]] && grep -q '^\[LOCAL_RANK\] expected the number of a GPU' "$log.1" ||
-    { echo "nccl, a rank without a card: expected exit code 2 and why, got $status_1: $(tail -1 "$log.1")" && return 1; }
+    { echo "nccl, a rank without a GPU: expected exit code 2 and why, got $status_1: $(tail -1 "$log.1")" && return 1; }
   echo "nccl: one rank, same bytes"
 }
 

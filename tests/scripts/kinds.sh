@@ -81,6 +81,11 @@ for format in csv json md latex; do "$program" table "$work/runs" --format $form
 "$program" table "$work/runs" --per-run > /dev/null || fail "table --per-run"
 "$program" report "$work/runs" --out "$work/page.html" > /dev/null || fail report
 for text in "task-copying" "task-dyck" "task-word_problem" "task-flip_flop" "task-recall" "task-counters" "task-pcfg" "task-signals" "task-text" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
+# A page of other kinds describes those kinds only.
+"$program" train copying --out "$work/copying" --set model.name=gru "${short[@]}" > /dev/null 2>&1 || fail "train copying"
+"$program" report "$work/copying" --data "$work/page.json" > /dev/null || fail "report of copying"
+has "$work/page.json" "the task's oracle"
+! grep -qE "automaton|training gaps" "$work/page.json" || fail "the page of copying describes automata"
 "$program" config keys > "$work/keys" && has "$work/keys" task.symbols
 "$program" config show tracking --set task.decay=0.5 > "$work/config" || fail "config show"
 has "$work/config" "decay = 0.5"

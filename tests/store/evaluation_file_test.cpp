@@ -24,13 +24,13 @@ SavedEvaluation evaluation(uint64_t seed, const std::string& run_id = "012345678
   e.task = RunConfig().task.task.number;
   e.objective = "state";
   e.split = "test";
-  e.gaps = {static_cast<int>(seed)};
+  e.at = {static_cast<int>(seed)};
   e.with_gates = true;
   e.weights = "final";
   e.weights_sha256 = std::string(64, 'a');
   e.points = {random.measurement()};
-  e.points[0].at = e.gaps[0];
-  e.gates = {{e.gaps[0], random.gates(), {{0, {0.5}}}}};
+  e.points[0].at = e.at[0];
+  e.gates = {{e.at[0], random.gates(), {{0, {0.5}}}}};
   e.made = random.made();
   if (seed % 3 == 0) {
     e.device = "cpu";
@@ -48,11 +48,11 @@ TEST(EvaluationFile, RoundTripsEveryField) {
 
 TEST(EvaluationFile, NameDependsOnlyOnRequest) {
   SavedEvaluation a = evaluation(1), b = evaluation(2);
-  b.gaps = a.gaps;
+  b.at = a.at;
   EXPECT_EQ(evaluation_name(a), evaluation_name(b));
   for (const auto& change : std::vector<void (*)(SavedEvaluation&)>{
            [](SavedEvaluation& e) { e.split = "valid"; }, [](SavedEvaluation& e) { e.samples = 7; },
-           [](SavedEvaluation& e) { e.gaps.push_back(9); }, [](SavedEvaluation& e) { e.with_gates = false; },
+           [](SavedEvaluation& e) { e.at.push_back(9); }, [](SavedEvaluation& e) { e.with_gates = false; },
            [](SavedEvaluation& e) { e.weights = "file"; }, [](SavedEvaluation& e) { e.weights_sha256 = "b"; },
            [](SavedEvaluation& e) { e.device = "cpu"; }, [](SavedEvaluation& e) { e.precision = "fp32"; }}) {
     SavedEvaluation other = a;
@@ -111,7 +111,7 @@ TEST(EvaluationFile, RejectsMeasurementsOtherThanRequested) {
            [](SavedEvaluation& s) { s.points[0].at = 6; }, [](SavedEvaluation& s) { s.points[0].at.reset(); },
            [](SavedEvaluation& s) { s.points.clear(); }, [](SavedEvaluation& s) { s.points.push_back(s.points[0]); },
            [](SavedEvaluation& s) { ++s.points[0].samples; }, [](SavedEvaluation& s) { s.points[0].split = "valid"; },
-           [](SavedEvaluation& s) { s.gates.clear(); }, [](SavedEvaluation& s) { s.gates[0].gap = 6; },
+           [](SavedEvaluation& s) { s.gates.clear(); }, [](SavedEvaluation& s) { s.gates[0].at = 6; },
            [](SavedEvaluation& s) { s.model = "other"; }, [](SavedEvaluation& s) { ++s.task; }}) {
     SavedEvaluation forged = e;
     change(forged);

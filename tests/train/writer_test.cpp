@@ -74,20 +74,20 @@ TEST(Writer, DestructorWaitsForAllWrites) {
   EXPECT_EQ(written, 3);
 }
 
-// The CPU's updates with files written beside them, as with a GPU.
+// The CPU's updates with files written asynchronously, as with a GPU.
 class BesideHost final : public Executor {
  public:
   explicit BesideHost(Trainer& trainer) : inner_(trainer) {}
   StepHandle step(const TensorBatch& batch, int64_t update) override { return inner_.step(batch, update); }
   size_t max_in_flight() const override { return 3; }
-  bool beside_host() const override { return true; }
+  bool is_asynchronous() const override { return true; }
 
  private:
   CpuExecutor inner_;
 };
 
-RunStatus work_beside(const ResolvedConfig& config, const std::string& root, const TrainHooks& hooks = {},
-                      FileSystem& files = real_file_system()) {
+RunStatus work_asynchronously(const ResolvedConfig& config, const std::string& root, const TrainHooks& hooks = {},
+                              FileSystem& files = real_file_system()) {
   PreparedRun run(config);
   run.executor = std::make_unique<BesideHost>(run.trainer);
   RunStore store(root, config, files);
@@ -97,14 +97,14 @@ RunStatus work_beside(const ResolvedConfig& config, const std::string& root, con
 TEST(WriterInRun, BackgroundWritesGiveSameBytes) {
   for (const char* every : {"run.checkpoint_every=0", "run.checkpoint_every=2"}) {
     const ResolvedConfig config = test::small_config({every, "eval.gaps=[2]"});
-    const test::TemporaryFolder plain, beside, stopped;
+    const test::TemporaryFolder plain, asynchronous, stopped;
     ASSERT_EQ(test::work(config, plain.path()), RunStatus::done);
-    ASSERT_EQ(work_beside(config, beside.path()), RunStatus::done);
-    EXPECT_EQ(test::lasting_bytes(plain.path(), config), test::lasting_bytes(beside.path(), config));
+    ASSERT_EQ(work_asynchronously(config, asynchronous.path()), RunStatus::done);
+    EXPECT_EQ(test::lasting_bytes(plain.path(), config), test::lasting_bytes(asynchronous.path(), config));
     // The last checkpoint is never left out.
     const std::string last = checkpoint_name(12);
     EXPECT_EQ(Safetensors::parse(test::content(plain.path(), config, last), last).tensors().size(),
-              Safetensors::parse(test::content(beside.path(), config, last), last).tensors().size());
+              Safetensors::parse(test::content(asynchronous.path(), config, last), last).tensors().size());
     int stops = 0;
     for (;; ++stops) {
       ASSERT_LT(stops, 100);
@@ -113,7 +113,7 @@ TEST(WriterInRun, BackgroundWritesGiveSameBytes) {
       int64_t done = 0;
       hooks.stop = [&left] { return --left < 0; };
       hooks.progress = [&done](const TrainProgress& p) { done = p.update; };
-      if (work_beside(config, stopped.path(), hooks) != RunStatus::stopped) break;
+      if (work_asynchronously(config, stopped.path(), hooks) != RunStatus::stopped) break;
       const auto stored = list_checkpoints(stopped.path() + "/" + config.run_id);  // nothing is lost at a stop
       ASSERT_FALSE(stored.empty());
       EXPECT_EQ(stored[0].update, done);
@@ -133,14 +133,14 @@ TEST(WriterInRun, EveryFailedWriteIsReportedAndLeavesLoadableState) {
     test::FaultyFileSystem files(n);
     bool failed = false;
     try {
-      work_beside(config, root.path(), {}, files);
+      work_asynchronously(config, root.path(), {}, files);
     } catch (const Error& error) {
       failed = true;
       EXPECT_EQ(error.code(), Exit::cannot_write) << error.what();
     }
     if (!files.failed()) break;
     if (failed) {
-      EXPECT_EQ(work_beside(config, root.path()), RunStatus::done);
+      EXPECT_EQ(work_asynchronously(config, root.path()), RunStatus::done);
     }
     EXPECT_EQ(test::lasting_bytes(clean.path(), config), test::lasting_bytes(root.path(), config)) << "operation " << n;
   }

@@ -77,7 +77,8 @@ std::string as_text(const GpuBench& bench, const GpuBenchRequest& request) {
   }
   return "products " + fixed(bench.product_flops / 1e12, 0) + " TFLOP/s in bf16, copies " +
          fixed(bench.copy_bytes / 1e12, 2) + " TB/s\n" + table.text() +
-         "peer: the models' published layers in PyTorch on an H200, amp, one CUDA graph a step, batch 64\n" + failures;
+         "peer: the models' published layers in PyTorch on an H200, amp, one CUDA graph per step, batch 64\n" +
+         failures;
 }
 
 std::string as_json(const GpuBench& bench, const GpuBenchRequest& request) {

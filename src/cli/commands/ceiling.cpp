@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -13,6 +14,7 @@
 #include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 #include "tasks/gap_task.h"
+#include "tasks/ngram_source.h"
 
 namespace sb::cli {
 namespace ceiling_command {
@@ -115,7 +117,11 @@ std::string spread_text(double error, uint64_t samples) {
   return samples > 1 ? "standard error " + fixed(error, 5) + ", " : "";
 }
 
-constexpr const char* kHidden = "noise above 1 hides symbols; computed for a filter that sees all symbols";
+// Why a figure is only a bound.
+std::string bound_text(const Options& options) {
+  return options.kind.asked() ? "upper bound only"
+                              : "not reached; noise above 1 hides symbols; computed for a filter that sees all symbols";
+}
 
 // Whether the baselines are scored on samples they learnt from.
 bool overlaps(const Options& options) {
@@ -132,14 +138,13 @@ std::string as_text(const Options& options, const Ceiling& c, const std::optiona
                                                                    : "score of the exact filter under the metric")});
     table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
   } else {
-    table.row({"upper bound", fixed(c.upper_bound, 5),
-               spread_text(c.stderr_, c.samples) + "not reached; " + std::string(kHidden)});
+    table.row({"upper bound", fixed(c.upper_bound, 5), spread_text(c.stderr_, c.samples) + bound_text(options)});
   }
   table.row({"entropy", fixed(c.mean_entropy, 5),
-             "nats an element, of the " + std::string(options.kind.asked() ? "oracle" : "filter") + "'s belief"});
+             "nats per element, of the " + std::string(options.kind.asked() ? "oracle" : "filter") + "'s belief"});
   if (c.entropy_rate)
     table.row({"entropy rate", fixed(*c.entropy_rate, 5),
-               spread_text(c.entropy_rate_stderr, c.samples) + "nats an element, of the frames without noise"});
+               spread_text(c.entropy_rate_stderr, c.samples) + "nats per element, of the frames without noise"});
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   if (b) {
     table.row({"chance", fixed(b->chance, 5), "1 / states"});
@@ -184,11 +189,11 @@ std::string as_text(const Options& options, const PredictCeiling& c) {
   if (c.exact) {
     table.row({"ceiling", fixed(c.accuracy, 5), spread + "next symbols named right by their exact law"});
     table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
-    table.row({"KL", fixed(c.kl, 5), kl_spread + "nats an element, from the grammar's law to the mean over states"});
+    table.row({"KL", fixed(c.kl, 5), kl_spread + "nats per element, from the grammar's law to the mean over states"});
     table.row({"lower bound", fixed(c.kl_bound, 5), "no causal model has less KL"});
   } else {
-    table.row({"upper bound", fixed(c.upper_bound, 5), spread + "not reached; " + std::string(kHidden)});
-    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + "nats an element; not reached either"});
+    table.row({"upper bound", fixed(c.upper_bound, 5), spread + bound_text(options)});
+    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + "nats per element; not reached either"});
   }
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   return table.text() + "\n" + by_position(c.by_position, c.exact ? "ceiling" : "bound", c.kl_by_position, "KL");
@@ -223,12 +228,20 @@ CeilingRequest request_of(const Options& options) {
   return request;
 }
 
-Exit run_kind(const Options& options) {
+// Only kinds without an oracle have n-grams, and this command prints ceilings.
+void refuse_baselines(const Options& options, const Task& task) {
   for (const char* flag : {"--baselines", "--train-samples"})
     if (options.arguments->given(flag))
       throw bad_input(options.arguments->where(flag),
-                      "baselines exist only for the kind gaps, got --kind " + options.kind.name());
+                      ngram_source(task) ? formatted("kind {} has n-grams but no ceiling; results of its runs and "
+                                                     "sb.baselines of the Python package have the n-grams",
+                                                     options.kind.name())
+                                         : "no baselines: n-grams cannot answer --kind " + options.kind.name());
+}
+
+Exit run_kind(const Options& options) {
   const std::shared_ptr<const Task> task = options.kind.task(options.grammar, options.sequences, options.task);
+  refuse_baselines(options, *task);
   CeilingRequest request = request_of(options);
   Answer answer;
   {

@@ -93,7 +93,7 @@ class Evaluator {
     out_.objective = data_.task->objective();
     out_.split = options.split;
     if (options.samples > 0) out_.samples = static_cast<int64_t>(options.samples);
-    out_.gaps = points_of(options, config_);
+    out_.at = points_of(options, config_);
     out_.with_gates = options.gates;
     if (train_.device != config_.train.device || train_.precision != config_.train.precision) {
       out_.device = to_string(train_.device);
@@ -138,13 +138,13 @@ class Evaluator {
   const SavedEvaluation& request() const { return out_; }
 
   SavedEvaluation run() {
-    for (const auto& [task, gap] : tasks()) {
-      out_.points.push_back(evaluate_at(*task, gap));
+    for (const auto& [task, at] : tasks()) {
+      out_.points.push_back(evaluate_at(*task, at));
     }
     if (options_.gates) {
-      for (const auto& [task, gap] : tasks()) {
+      for (const auto& [task, at] : tasks()) {
         GateReport report = record_gates(network_, *task, gate_request(*task));
-        out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
+        out_.gates.push_back({at, std::move(report.figures), std::move(report.decays)});
       }
     }
     out_.made = provenance();
@@ -200,9 +200,9 @@ class Evaluator {
   std::string shown_folder() const { return printable(run_.folder, 400); }
 
   std::vector<std::pair<std::shared_ptr<const Task>, std::optional<int>>> tasks() const {
-    if (out_.gaps.empty()) return {{data_.task, std::nullopt}};
+    if (out_.at.empty()) return {{data_.task, std::nullopt}};
     std::vector<std::pair<std::shared_ptr<const Task>, std::optional<int>>> all;
-    for (const int at : out_.gaps) all.emplace_back(data_.task->at(split_, at), at);
+    for (const int at : out_.at) all.emplace_back(data_.task->at(split_, at), at);
     return all;
   }
 
@@ -300,16 +300,16 @@ std::string as_text(const SavedEvaluation& e, const Options& options, const RunC
     out += "weights: " + printable(options.weights, 400) + ", the run's own final.safetensors\n";
   const std::string task = "task " + task_name(config.task) + ", ";
   const auto& axis = find_task(config.task.kind).axis;
-  const auto name = [&](const std::string& split, const std::optional<int>& gap) {
+  const auto name = [&](const std::string& split, const std::optional<int>& at) {
     const std::string shown = split == e.split ? split : e.split + " (" + split + " samples)";
-    return task + shown + (gap ? ", " + axis->name + " " + std::to_string(*gap) : "");
+    return task + shown + (at ? ", " + axis->name + " " + std::to_string(*at) : "");
   };
   for (const auto& point : e.points) {
     out += line_of(name(point.split, point.at), point);
     out += confusion_text(point.confusion) + bins_text(point.by_gap_frame, "gap frame", 0) +
            bins_text(point.by_since_certain, "since certain", 0) + bins_text(point.by_entropy, "entropy from", 2);
   }
-  for (const auto& point : e.gates) out += gates_text(name(e.points.front().split, point.gap) + ", gates", point);
+  for (const auto& point : e.gates) out += gates_text(name(e.points.front().split, point.at) + ", gates", point);
   return out;
 }
 

@@ -332,8 +332,9 @@ void refuse_idle(const Options& options) {
   };
   if (const auto match = match_of(options))
     refuse({"--width", "--probe"}, match->option);
-  else
-    refuse({"--match-step"}, "no --match option");
+  else if (options.arguments->given("--match-step"))
+    throw bad_input(options.arguments->where("--match-step"),
+                    "requires --match-params, --match-state or --match-flops");
   if (options.probe) refuse({"--width", "--layers", "--inputs", "--outputs", "--length"}, "--probe");
 }
 

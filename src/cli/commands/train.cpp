@@ -39,8 +39,8 @@ std::string outcome(const Result& result) {
 
 Exit run(const Options& options) {
   const RankPlace place = rank_place(process_environment());
-  const bool without_cards = cards_are_hidden();
-  see_own_card(place);
+  const bool without_gpus = gpus_are_hidden();
+  see_own_gpu(place);
   if (restore_config(options.file))
     complain("warning: " + options.file + ": its bytes were changed; written anew from config.json");
   const std::string text = read_config_text(options.file);
@@ -50,8 +50,8 @@ Exit run(const Options& options) {
   ModelRules rules = run_rules();
   rules.shipped = shipped_folder();
   const ResolvedConfig config =
-      with_card(place, [&] { return resolve_config_text(text, options.file, options.overrides, rules); });
-  if (!without_cards) expect_card(config, place);
+      with_gpu(place, [&] { return resolve_config_text(text, options.file, options.overrides, rules); });
+  if (!without_gpus) expect_gpu(config, place);
   tell_unusable_gpu({config});
   use_threads(options.threads, place.local_world_size);
   const Exit code = place.grouped ? work_together(config, options.root, place) : work_on(config, options.root, false);

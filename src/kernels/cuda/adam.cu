@@ -5,7 +5,7 @@
 namespace sb::cuda {
 namespace {
 
-constexpr int kNormBlocks = 1056;  // whatever the card, so that sums do not depend on it
+constexpr int kNormBlocks = 1056;  // whatever the GPU, so that sums do not depend on it
 
 struct Coefficients {
   float scale, root;

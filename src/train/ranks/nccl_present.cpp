@@ -38,7 +38,7 @@ void leave_failures_to_us() {
 }
 
 // UUID of the GPU in hexadecimal.
-std::string name_of_card() {
+std::string name_of_gpu() {
   cudaDeviceProp properties{};
   if (const cudaError_t status = cudaGetDeviceProperties(&properties, 0); status != cudaSuccess)
     throw check_failed("gpu", std::string("CUDA: ") + cudaGetErrorString(status));
@@ -85,7 +85,7 @@ class Mark {
 class NcclGroup final : public WatchedGroup {
  public:
   NcclGroup(const RankPlace& place, const std::string& identity) : WatchedGroup(place, identity) {
-    claim_card();
+    claim_gpu();
     const auto made = std::make_shared<Group>();
     // NCCL connects the ranks in the first sum.
     await_call([made, place, store = watch_.store()] {
@@ -109,7 +109,7 @@ class NcclGroup final : public WatchedGroup {
   // Returns when the sums are complete, so that no update uses the sums of a rank that was lost meanwhile.
   void all_reduce(at::Tensor gradients, at::Tensor loss) override {
     Tensors large = {gradients}, small = {at::cat({loss, at::full({1}, wishes_ ? 1.0 : 0.0, loss.options())})};
-    await_card([&] { return Works{group_->allreduce(large), group_->allreduce(small)}; });
+    await_gpu([&] { return Works{group_->allreduce(large), group_->allreduce(small)}; });
     loss.copy_(small[0].narrow(0, 0, 1));
     stopping_ = small[0].narrow(0, 1, 1).item<double>() > 0;
   }
@@ -118,7 +118,7 @@ class NcclGroup final : public WatchedGroup {
   void broadcast(at::Tensor values) override {
     if (values.device().is_cpu()) return share_over_store(values);
     Tensors shared = {values};
-    await_card([&] { return Works{group_->broadcast(shared)}; });
+    await_gpu([&] { return Works{group_->broadcast(shared)}; });
   }
 
   void leave() override {
@@ -135,11 +135,11 @@ class NcclGroup final : public WatchedGroup {
 
  private:
   // NCCL does not allow two ranks on one GPU. This check gives a clearer message than NCCL's.
-  void claim_card() {
+  void claim_gpu() {
     const auto holder = std::make_shared<std::string>();
     const std::string own = std::to_string(rank());
     await_call([holder, own, store = watch_.store()] {
-      const std::string key = "card/" + name_of_card();
+      const std::string key = "gpu/" + name_of_gpu();
       put_first(*store, key, own);
       *holder = got(*store, key);
     });
@@ -153,7 +153,7 @@ class NcclGroup final : public WatchedGroup {
   // Submits sums with `ask` and waits for them. If the group ends meanwhile, aborts the pending sums, so that the
   // weights can still be read from the GPU.
   template <class Ask>
-  void await_card(const Ask& ask) {
+  void await_gpu(const Ask& ask) {
     std::optional<Mark> mark;
     try {
       await([&](Milliseconds time) {

@@ -183,7 +183,7 @@ double median_ms(Body body, int repeats = 20) {
   return times[times.size() / 2];
 }
 
-// Bytes a second, read plus written, of a large copy inside the card
+// Bytes per second, read plus written, of a large copy inside the GPU
 inline double copy_rate() {
   const size_t bytes = size_t{2} << 30;
   Memory from(bytes), to(bytes);

@@ -37,7 +37,7 @@ struct Timer {
   double rate = copy_rate();
   Timer() {
     std::printf(
-        "copy inside the card: %.2f TB/s\n| operation | width | MB | us | TB/s | %% of the copy rate |\n"
+        "copy inside the GPU: %.2f TB/s\n| operation | width | MB | us | TB/s | %% of the copy rate |\n"
         "|---|---|---|---|---|---|\n",
         rate / 1e12);
   }

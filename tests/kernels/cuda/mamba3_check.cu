@@ -1,4 +1,4 @@
-// What surrounds the attention of Mamba-3 on the device against loops in double, then its times as shares of the card's
+// What surrounds the attention of Mamba-3 on the device against loops in double, then its times as shares of the GPU's
 // copy rate. Exit code 1 where a bound is missed. The attention itself: decayed_attention_check.
 //   mamba3_check [--quick | --time]
 #include <cstring>
