@@ -122,8 +122,11 @@ TEST(Models, MatchFindsNearestWidth) {
   EXPECT_EQ(run({"models", "--match-params", "many"}).code, 2);
   const std::vector<std::string> command = {"models", "--match-params", "80k", "--match-step", "16", "--json", "-"};
   const json steps = object_of(command + sizes);
-  for (const auto& model : steps["models"])
-    if (model["found"].get<bool>()) EXPECT_EQ(model["width"].get<int>() % 16, 0) << model["name"];
+  for (const auto& model : steps["models"]) {
+    if (model["found"].get<bool>()) {
+      EXPECT_EQ(model["width"].get<int>() % 16, 0) << model["name"];
+    }
+  }
   EXPECT_EQ(refused({"models", "--match-step", "16"}),
             "[models --match-step] requires --match-params, --match-state or --match-flops\n");
   EXPECT_EQ(run({"models", "--match-params", "80k", "--match-state", "5"}).code, 2);

@@ -83,7 +83,7 @@ for format in csv json md latex; do "$program" table "$work/runs" --format $form
 for text in "task-copying" "task-dyck" "task-word_problem" "task-flip_flop" "task-recall" "task-counters" "task-pcfg" "task-signals" "task-text" "task-tracking" "Kalman filter" "squared error"; do has "$work/page.html" "$text"; done
 # A page of other kinds describes those kinds only.
 "$program" train copying --out "$work/copying" --set model.name=gru "${short[@]}" > /dev/null 2>&1 || fail "train copying"
-"$program" report "$work/copying" --data "$work/page.json" > /dev/null || fail "report of copying"
+"$program" report "$work/copying" --out "$work/copying.html" --data "$work/page.json" > /dev/null || fail "report of copying"
 has "$work/page.json" "the task's oracle"
 ! grep -qE "automaton|training gaps" "$work/page.json" || fail "the page of copying describes automata"
 "$program" config keys > "$work/keys" && has "$work/keys" task.symbols
