@@ -515,7 +515,7 @@ TEST(DataIdentity, DependsOnAllThatChangesSamplesAndOnNothingElse) {
   for (const char* other :
        {"model.width=32", "train.lr=0.1", "train.updates=50", "eval.test_samples=7", "train.seed=3"})
     EXPECT_EQ(identity({other}), plain) << other;
-  for (const char* other : {"grammar.seed=3", "grammar.vocab=40", "task.length=99", "task.noise=0.3", "task.gap_max=11",
+  for (const char* other : {"grammar.seed=3", "grammar.vocab=42", "task.length=99", "task.noise=0.3", "task.gap_max=11",
                             "task.test_gap_min=9", "task.objective=predict", "task.stream=direct", "eval.gaps=[3]",
                             "train.schedule={task.gap_max = {from = 2, over = 1}}"})
     EXPECT_NE(identity({other}), plain) << other;
