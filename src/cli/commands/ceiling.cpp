@@ -233,10 +233,10 @@ void refuse_baselines(const Options& options, const Task& task) {
   for (const char* flag : {"--baselines", "--train-samples"})
     if (options.arguments->given(flag))
       throw bad_input(options.arguments->where(flag),
-                      ngram_source(task) ? formatted("kind {} has n-grams but no ceiling; results of its runs and "
-                                                     "sb.baselines of the Python package have the n-grams",
-                                                     options.kind.name())
-                                         : "no baselines: n-grams cannot answer --kind " + options.kind.name());
+                      task.ngrams() ? formatted("kind {} has n-grams but no ceiling; results of its runs and "
+                                                "sb.baselines of the Python package have the n-grams",
+                                                options.kind.name())
+                                    : "no baselines: n-grams cannot answer --kind " + options.kind.name());
 }
 
 Exit run_kind(const Options& options) {
