@@ -133,8 +133,9 @@ class Reader {
     } else if (member.key == "from") {
       common_.from = whole(member.value, 1, 3);
     } else if (member.key == "gaps" || member.key == "at") {
-      (member.key == "at" ? at_ : gaps_) = true;
       for (const auto& item : listed(member.value, one)) common_.gaps.push_back(whole(item, 1, 1 << 20));
+      if (common_.gaps.empty()) throw toml_fault("expected at least one value", member.value.place);
+      (member.key == "at" ? at_ : gaps_) = true;
     } else if (member.key == "over") {
       common_.over = toml_string(member, 1, 64);
       if (common_.over != "topological_entropy" && common_.over != "params")
@@ -172,6 +173,8 @@ class Reader {
     check_field(s == Statistic::retention || s == Statistic::gap_accuracy, gaps_, "gaps");
     if (at_ && (common_.kind.empty() || s != Statistic::accuracy || !find_task(common_.kind).axis))
       throw toml_fault("at needs the accuracy of a kind of task with a test axis", row_.place);
+    if (!common_.kind.empty() && find_task(common_.kind).loss == Loss::squared_error)
+      throw toml_fault(formatted("{} has squared errors, no accuracy", common_.kind), row_.place);
     if (!common_.kind.empty() && s != Statistic::accuracy && s != Statistic::throughput)
       throw toml_fault(formatted("{} is a statistic of gaps, got {}", to_string(s), common_.kind), row_.place);
     check_field(s == Statistic::drop, common_.from > 0, "from");

@@ -141,7 +141,8 @@ class Expansion {
     if (kind == settings.end() || !kind->second.value.text() || *kind->second.value.text() == kGapsKind) return;
     std::erase_if(settings, [&](const auto& entry) {
       const ConfigKey* key = find_config_key(entry.first);
-      return key && key->task_kind == kGapsKind && entry.second.origin.file != path_ &&
+      const std::string& file = entry.second.origin.file;
+      return key && key->task_kind == kGapsKind && file != path_ && file != kind->second.origin.file &&
              !command_line_.contains(entry.first);
     });
   }

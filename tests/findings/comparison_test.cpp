@@ -81,8 +81,7 @@ TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
   EXPECT_NEAR(v.comparisons[0].b->mean, .51, .01);
   EXPECT_EQ(v.comparisons[0].effect.n, 3U);
   EXPECT_EQ(v.comparisons[0].comparison->name(),
-            "word problem, machine parity, length 256, best run: DeltaNet, negative_eigenvalues on − DeltaNet, "
-            "negative_eigenvalues off");
+            "word problem, machine parity, length 256, best run: DeltaNet, negative_eigenvalues on − DeltaNet");
   EXPECT_EQ(judged(rows_from(parity_runs([](const Result&, bool negative) { return negative ? .8 : .5; })),
                    "negative_eigenvalues", "quick")
                 .verdict,
