@@ -106,7 +106,8 @@ TEST(TaskRegistry, TextsOfTasks) {
   EXPECT_EQ(task_text("not here").title, "not here");
 }
 
-TEST(TaskRegistry, SizesAreThoseOfTheTask) {
+// Task 2 on a small grammar.
+TaskSetup small_gaps() {
   TaskSetup setup;
   setup.gaps = paper_task(2);
   setup.length = 20;
@@ -114,6 +115,11 @@ TEST(TaskRegistry, SizesAreThoseOfTheTask) {
   setup.grammar.ambiguities = 2;
   setup.grammar.depth = 3;
   setup.grammar.density = 0.4 / 3;
+  return setup;
+}
+
+TEST(TaskRegistry, SizesAreThoseOfTheTask) {
+  const TaskSetup setup = small_gaps();
   const std::shared_ptr<const Task> task = make_task(setup);
   const std::array points = {30, 7};
   const TaskSize size = task_size(setup, points);
@@ -128,13 +134,7 @@ TEST(TaskRegistry, SizesAreThoseOfTheTask) {
 }
 
 TEST(TaskRegistry, StagesOfGapsShareWhatTakesLongToBuild) {
-  TaskSetup setup;
-  setup.gaps = paper_task(2);
-  setup.length = 20;
-  setup.grammar.vocab = 6;
-  setup.grammar.ambiguities = 2;
-  setup.grammar.depth = 3;
-  setup.grammar.density = 0.4 / 3;
+  TaskSetup setup = small_gaps();
   const std::shared_ptr<const Task> task = make_task(setup);
   const auto gaps_of = [](const std::shared_ptr<const Task>& made) -> const GapTask& {
     return dynamic_cast<const GapTask&>(*made);

@@ -31,7 +31,7 @@ cudaError_t mamba3_gates_backward(const Mamba3Gates& p, const Mamba3GateGradient
                                   cudaStream_t stream);
 
 // Whether there are kernels for so many heads and states N: N is a multiple of 4 up to 256, with at most 64 heads up to
-// 128 states, else 32.
+// 128 states, else 30.
 bool mamba3_keys_fit(int64_t heads, int64_t states);
 // Rows of key and query are aligned to a pair of elements.
 struct Mamba3Keys {
