@@ -65,6 +65,8 @@ __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_c
   for (int i = 0; i < groups; ++i) clear(by_state[i]);
 #pragma unroll
   for (int i = 0; i < pair_groups; ++i) clear(by_pair[i]);
+  float along = 0;  // <dS+, S> of a channel: a quarter of the columns
+  const int channel = at.thread / 4;
   copy_slice(0);
   for (int first = 0; first < p.V; first += kSlice) {
     finish_copies();
@@ -72,16 +74,26 @@ __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_c
     if (L::buffers == 2 && first + kSlice < p.V) copy_slice(first + kSlice);
     const E* const slice = tiles + first / kSlice % L::buffers * L::one;
     const E *d_rows = slice + at.warp % 8 * 16 * L::LV, *left = d_rows + (later ? 2 * L::rows : 0);
-    const E* right = slice + 4 * L::rows + (later ? L::states : 0);
+    const E *states = slice + 4 * L::rows, *right = states + (later ? L::states : 0);
+    const int depth = min(kSlice, p.values - first);
+    if (channel < N) {
+#pragma unroll
+      for (int v = 2 * at.pair; v < kSlice; v += 8) {
+        const float2 x = load_pair(states + channel * L::LV + v),
+                     y = load_pair(states + L::states + channel * L::LV + v);
+        along = fmaf(x.x, y.x, fmaf(x.y, y.y, along));
+      }
+    }
 #pragma unroll
     for (int i = 0; i < groups; ++i)
       multiply<P, Depth::fast, Depth::fast, kSlice>(by_state[i], left, L::LV, right + i * columns * L::LV, L::LV,
-                                                    at.lane);
+                                                    at.lane, depth);
     if (pairs) {
 #pragma unroll
       for (int i = 0; i < pair_groups; ++i)
-        multiply<P, Depth::fast, Depth::fast, kSlice>(
-            by_pair[i], d_rows, L::LV, slice + (later ? 3 : 2) * L::rows + i * pair_columns * L::LV, L::LV, at.lane);
+        multiply<P, Depth::fast, Depth::fast, kSlice>(by_pair[i], d_rows, L::LV,
+                                                      slice + (later ? 3 : 2) * L::rows + i * pair_columns * L::LV,
+                                                      L::LV, at.lane, depth);
     }
     if (L::buffers == 1 && first + kSlice < p.V) {
       __syncthreads();
@@ -107,17 +119,8 @@ __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_c
         store_pair(matrix + row * kChunk + j, j <= most ? scale * x : 0.f, j + 1 <= most ? scale * y : 0.f);
       });
   }
-  for (int channel = at.warp; channel < N; channel += kOuterThreads / 32) {
-    const int64_t from = states_at + static_cast<int64_t>(channel) * p.values;
-    float sum = 0;
-    for (int v = 2 * at.lane; v < p.values; v += 64) {
-      const float2 x = load_pair(static_cast<const E*>(p.states) + from + v),
-                   y = load_pair(static_cast<const E*>(p.d_states) + from + v);
-      sum += x.x * y.x + x.y * y.y;
-    }
-    sum = sum_lanes(sum, 1, 32);
-    if (at.lane == 0) p.along[c.index * p.key_tile + key + channel] = sum;
-  }
+  along = sum_lanes(along, 1, 4);
+  if (at.pair == 0 && channel < N) p.along[c.index * p.key_tile + key + channel] = along;
 }
 
 struct Launch {
