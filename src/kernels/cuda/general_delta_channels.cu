@@ -32,6 +32,7 @@ struct ChannelLayout {
 
 // Decay factors in blocks of 1, 2, 4, 8, 16 steps: from the block's start to after the step, from after the step to the
 // block's end and, for each pair of steps, of the whole block
+template <class E>
 struct StepDecays {
   float since[8], until[8], total[4];
   __device__ StepDecays(const GeneralProblem& p, const ChunkPlace& c, int channel, const Place& at) {
@@ -40,7 +41,7 @@ struct StepDecays {
     for (int e = 0; e < 8; ++e) {
       const int step = at.strip * 16 + Element8::column(e, at), k = channel + Element8::row(e, at);
       const bool inside = p.in.g && step < c.steps && k < p.K;
-      since[e] = inside ? expf(g[(c.begin + step) * p.in.g_time + k * p.in.g_key]) : 1.f;
+      since[e] = inside ? decay_of<E>(g[(c.begin + step) * p.in.g_time + k * p.in.g_key]) : 1.f;
       until[e] = 1;
     }
   }
@@ -110,7 +111,7 @@ __device__ inline Group<E> of_level(const Group<E>& x, int l, const Place& at) {
 
 // Through pairs within a strip of 16 steps; x: its undecayed rows; block: of its gradients of P, then Q, E and A
 template <Product P>
-__device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], float (&H)[8], StepDecays& d,
+__device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], float (&H)[8], StepDecays<Operand<P>>& d,
                                           const Group<Operand<P>> (&x)[4], const Operand<P>* block, const Place& at) {
   using E = Operand<P>;
   using L = ChannelLayout<P>;
@@ -137,7 +138,7 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
   for (int l = 0; l < kLevels; ++l) {
     float f[8];
 #pragma unroll
-    for (int e = 0; e < 8; ++e) f[e] = StepDecays::later(e, l, at) ? d.since[e] : d.until[e];
+    for (int e = 0; e < 8; ++e) f[e] = StepDecays<E>::later(e, l, at) ? d.since[e] : d.until[e];
     const Group<E> factors = Group<E>::of(f);
     Group<E> tile[2];
 #pragma unroll
@@ -145,9 +146,9 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const Pair<E> earlier = x[rows_k + t].r[i], later = x[rows_q + t].r[i];
-        const Pair<E> row = l == 0                            ? first_and_second(earlier, later)
-                            : StepDecays::later(2 * i, l, at) ? later
-                                                              : earlier;
+        const Pair<E> row = l == 0                               ? first_and_second(earlier, later)
+                            : StepDecays<E>::later(2 * i, l, at) ? later
+                                                                 : earlier;
         tile[t].r[i] = times(row, factors.r[i]);
       }
     Sum grad[2][2];
@@ -159,7 +160,7 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
     }
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const bool later = StepDecays::later(e, l, at);
+      const bool later = StepDecays<E>::later(e, l, at);
       float along = 0;
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
@@ -283,7 +284,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     for (int i = 0; i < 4; ++i)
       copy_rows(std::integral_constant<int, kChannels>(), d_tiles.of(i), d_tiles.ld,
                 p.rows_of<E>(p.d_rows, c.index, i) + first, p.key_tile, i == rows_e ? shift : 0, p.key_tile - first);
-    StepDecays d(p, c, first + c0, at);
+    StepDecays<E> d(p, c, first + c0, at);
     finish_copies();
     __syncthreads();
 

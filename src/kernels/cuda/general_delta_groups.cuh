@@ -7,6 +7,15 @@
 
 namespace sb::cuda::attention {
 
+// The factor of a log-decay
+template <class E>
+__device__ inline float decay_of(float log) {
+  if constexpr (sizeof(E) == 2)
+    return exp2_fast(1.44269504f * log);
+  else
+    return expf(log);
+}
+
 // Two adjacent elements
 template <class E>
 using Pair = std::conditional_t<sizeof(E) == 2, uint32_t, float2>;

@@ -52,9 +52,12 @@ struct LogDecays {
       }
     }
   }
-  __device__ void start(BlockDecays& d) const {
+  template <class E>
+  __device__ BlockDecays decays() const {
+    BlockDecays d;
 #pragma unroll
-    for (int e = 0; e < 8; ++e) d.since[e] = d.total[e] = expf(x[e]), d.until[e] = 1;
+    for (int e = 0; e < 8; ++e) d.since[e] = d.total[e] = decay_of<E>(x[e]), d.until[e] = 1;
+    return d;
   }
 };
 
@@ -233,8 +236,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     __syncthreads();
 #pragma unroll 1
     for (int c0 = at.half * kGroup; c0 < C; c0 += 2 * kGroup) {
-      BlockDecays d;
-      logs.start(d);
+      BlockDecays d = logs.template decays<E>();
       if (c0 + 2 * kGroup < C) logs = LogDecays(p, c, first + c0 + 2 * kGroup, at);
       Group<E> x[4];
 #pragma unroll
