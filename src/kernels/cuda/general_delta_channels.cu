@@ -36,12 +36,14 @@ template <class E>
 struct StepDecays {
   float since[8], until[8], total[4];
   __device__ StepDecays(const GeneralProblem& p, const ChunkPlace& c, int channel, const Place& at) {
-    const float* g = p.in.g + c.b * p.in.g_batch + c.h * p.in.g_head;
+    const int step = at.strip * 16 + at.pair * 2, k = channel + at.row;
+    const int64_t by_step = p.in.g_time, by_key = 8 * p.in.g_key;
+    const float* g = p.in.g + c.b * p.in.g_batch + c.h * p.in.g_head + (c.begin + step) * by_step + k * p.in.g_key;
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const int step = at.strip * 16 + Element8::column(e, at), k = channel + Element8::row(e, at);
-      const bool inside = p.in.g && step < c.steps && k < p.K;
-      since[e] = inside ? decay_of<E>(g[(c.begin + step) * p.in.g_time + k * p.in.g_key]) : 1.f;
+      const int steps = e / 4 * 8 + e % 2, keys = e % 4 / 2;
+      const bool inside = p.in.g && step + steps < c.steps && k + 8 * keys < p.K;
+      since[e] = inside ? decay_of<E>(g[steps * by_step + keys * by_key]) : 1.f;
       until[e] = 1;
     }
   }
@@ -215,7 +217,8 @@ __device__ __forceinline__ void sum_steps(float (&H)[8], float (&key_sum)[8], fl
 __device__ __forceinline__ void write_decays(const GeneralProblem& p, const ChunkPlace& c, const float (&H)[8],
                                              const float (&key_sum)[8], const float* strips, const float* sums,
                                              int first, int R, int c0, const Place& at) {
-  float* dg = p.d.dg + c.b * p.d.dg_batch + c.h * p.d.dg_head + c.begin * p.d.dg_time + first;
+  const int step = R * 16 + at.pair * 2;
+  float* dg = p.d.dg + c.b * p.d.dg_batch + c.h * p.d.dg_head + (c.begin + step) * p.d.dg_time + first + c0 + at.row;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int column = c0 + at.row + 8 * h;
@@ -228,8 +231,8 @@ __device__ __forceinline__ void write_decays(const GeneralProblem& p, const Chun
       if (s != R) common += sums[(s < R ? 4 + s : s) * kChannels + column];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int e = i / 2 * 4 + 2 * h + i % 2, step = R * 16 + Element8::column(e, at);
-      if (step < c.steps) dg[step * p.d.dg_time + column] = H[e] + key_sum[e] + common;
+      const int e = i / 2 * 4 + 2 * h + i % 2, steps = i / 2 * 8 + i % 2;
+      if (step + steps < c.steps) dg[steps * p.d.dg_time + 8 * h] = H[e] + key_sum[e] + common;
     }
   }
 }

@@ -184,25 +184,29 @@ struct PairTiles {
 template <class E, int C>
 __device__ void write_decayed_rows(const GeneralProblem& p, const ChunkPlace& c, const OperandTiles<E, C>& tiles,
                                    const float* factors, int first, const Place& at) {
-  constexpr int part = 16 / sizeof(E), parts = C / part;
-  const int shift = p.in.erase_first ? 1 : 0;
-#pragma unroll 4
-  for (int i = at.thread; i < 4 * kChunk * parts; i += kBlock) {
-    const int which = i / (kChunk * parts), r = i / parts % kChunk, column = i % parts * part;
-    const int row = r + (which == rows_e ? shift : 0);
-    if (row >= kChunk) continue;
-    const int from = which == rows_q ? factors_scaled : which == rows_e ? factors_before : factors_after;
-    const float* f = factors + (from + r / 16) * C + column;
-    uint4 x = *reinterpret_cast<const uint4*>(tiles.of(which) + r * tiles.ld + column);
-    E* const x_e = reinterpret_cast<E*>(&x);
+  constexpr int part = 16 / sizeof(E), parts = C / part, step = kBlock / parts;
+  const int shift = p.in.erase_first ? 1 : 0, column = at.thread % parts * part;
 #pragma unroll
-    for (int e = 0; e < part; e += 4) {
-      const float4 y = *reinterpret_cast<const float4*>(f + e);
-      const float2 a = load_pair(x_e + e), b = load_pair(x_e + e + 2);
-      store_pair(x_e + e, a.x * y.x, a.y * y.y);
-      store_pair(x_e + e + 2, b.x * y.z, b.y * y.w);
+  for (int which = 0; which < 4; ++which) {
+    const int from = which == rows_q ? factors_scaled : which == rows_e ? factors_before : factors_after;
+    const int down = which == rows_e ? shift : 0;
+    E* const to = p.rows_of<E>(p.rows, c.index, which) + first + column;
+#pragma unroll
+    for (int i = 0; i < kChunk; i += step) {
+      const int r = i + at.thread / parts;
+      if (at.thread >= step * parts || r + down >= kChunk) continue;
+      const float* f = factors + (from + r / 16) * C + column;
+      uint4 x = *reinterpret_cast<const uint4*>(tiles.of(which) + r * tiles.ld + column);
+      E* const x_e = reinterpret_cast<E*>(&x);
+#pragma unroll
+      for (int e = 0; e < part; e += 4) {
+        const float4 y = *reinterpret_cast<const float4*>(f + e);
+        const float2 a = load_pair(x_e + e), b = load_pair(x_e + e + 2);
+        store_pair(x_e + e, a.x * y.x, a.y * y.y);
+        store_pair(x_e + e + 2, b.x * y.z, b.y * y.w);
+      }
+      *reinterpret_cast<uint4*>(to + (r + down) * p.key_tile) = x;
     }
-    *reinterpret_cast<uint4*>(p.rows_of<E>(p.rows, c.index, which) + row * p.key_tile + first + column) = x;
   }
   if (shift && at.thread < C) {
     const HeadRows<const E> from(p.in.erase, c.b, c.begin, c.h, p.K);
