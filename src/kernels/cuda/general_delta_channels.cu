@@ -7,7 +7,7 @@
 //
 // A warp has a strip of 16 steps and 16 channels. Its groups are transposed: rows are channels, columns are steps. So
 // they are left operands of products with gradients of pairs, which sum over steps, and the products have their order.
-#include "kernels/cuda/general_delta_chunk.cuh"
+#include "kernels/cuda/general_delta_steps.cuh"
 
 namespace sb::cuda::attention {
 namespace {
@@ -30,93 +30,17 @@ struct ChannelLayout {
   }
 };
 
-// Decay factors in blocks of 1, 2, 4, 8, 16 steps: from the block's start to after the step, from after the step to the
-// block's end and, for each pair of steps, of the whole block
-template <class E>
-struct StepDecays {
-  float since[8], until[8], total[4];
-  __device__ StepDecays(const GeneralProblem& p, const ChunkPlace& c, int channel, const Place& at) {
-    const int step = at.strip * 16 + at.pair * 2, k = channel + at.row;
-    const int64_t by_step = p.in.g_time, by_key = 8 * p.in.g_key;
-    const float* g = p.in.g + c.b * p.in.g_batch + c.h * p.in.g_head + (c.begin + step) * by_step + k * p.in.g_key;
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const int steps = e / 4 * 8 + e % 2, keys = e % 4 / 2;
-      const bool inside = p.in.g && step + steps < c.steps && k + 8 * keys < p.K;
-      since[e] = inside ? decay_of<E>(g[steps * by_step + keys * by_key]) : 1.f;
-      until[e] = 1;
-    }
-  }
-  // Whether the step is in the later half of a block of 2^(l + 1) steps
-  __device__ static bool later(int e, int l, const Place& at) {
-    return l == 0 ? e % 2 : l == 1 ? at.pair % 2 : l == 2 ? at.pair / 2 : e / 4;
-  }
-  // Merges blocks of 2^l steps
-  __device__ void merge(int l, const Place& at) {
-    if (l == 0) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        until[2 * i] = since[2 * i + 1];
-        total[i] = since[2 * i + 1] *= since[2 * i];
-      }
-      return;
-    }
-    float other[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) other[i] = l == 3 ? total[(i + 2) % 4] : __shfl_xor_sync(~0u, total[i], l);
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      if (later(e, l, at))
-        since[e] *= other[e / 2];
-      else
-        until[e] *= other[e / 2];
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) total[i] *= other[i];
-  }
-};
-
-// Elements of a pair that are kept; the others become zero
-__device__ inline uint32_t keep(uint32_t x, bool first, bool second) {
-  return x & ((first ? 0xffffu : 0u) | (second ? 0xffff0000u : 0u));
-}
-__device__ inline float2 keep(float2 x, bool first, bool second) {
-  return make_float2(first ? x.x : 0.f, second ? x.y : 0.f);
-}
-// Of each element, one of the pairs is zero
-__device__ inline uint32_t either(uint32_t x, uint32_t y) {
-  return x | y;
-}
-__device__ inline float2 either(float2 x, float2 y) {
-  return make_float2(x.x + y.x, x.y + y.y);
-}
-__device__ inline uint32_t first_and_second(uint32_t x, uint32_t y) {
-  return (x & 0xffffu) | (y & 0xffff0000u);
-}
-__device__ inline float2 first_and_second(float2 x, float2 y) {
-  return make_float2(x.x, y.y);
-}
-
-// Elements of a strip's pairs (i, j) whose steps are equal (l = -1), or first differ in the bit l
-template <class E>
-__device__ inline Group<E> of_level(const Group<E>& x, int l, const Place& at) {
-  Group<E> out{};
-  if (l == 3) {
-    out.r[1] = x.r[1], out.r[2] = x.r[2];
-    return out;
-  }
-  const int first = at.row ^ (2 * at.pair), second = at.row ^ (2 * at.pair + 1);
-  const bool a = l < 0 ? first == 0 : first >> l == 1, b = l < 0 ? second == 0 : second >> l == 1;
-  out.r[0] = keep(x.r[0], a, b), out.r[3] = keep(x.r[3], a, b);
-  return out;
-}
-
 // Through pairs within a strip of 16 steps; x: its undecayed rows; block: of its gradients of P, then Q, E and A
 template <Product P>
-__device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], float (&H)[8], StepDecays<Operand<P>>& d,
+__device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], float (&H)[8], LevelDecays<Operand<P>>& d,
                                           const Group<Operand<P>> (&x)[4], const Operand<P>* block, const Place& at) {
   using E = Operand<P>;
   using L = ChannelLayout<P>;
+  // Whether the steps of this lane's pairs (i, j) are equal (l = -1), or first differ in the bit l < 3
+  const auto of_level = [&](Pair<E> pair, int l) {
+    const int first = at.row ^ (2 * at.pair), second = at.row ^ (2 * at.pair + 1);
+    return l < 0 ? keep(pair, first == 0, second == 0) : keep(pair, first >> l == 1, second >> l == 1);
+  };
   Group<E> M[4];  // gradients of P, C, C^T and A
   {
     Group<E> lower[4], upper[4];
@@ -124,9 +48,17 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
     for (int i = 0; i < 4; ++i) {
       lower[i].load(block + i * L::matrix, L::LP, at);
       upper[i].load_transposed(block + i * L::matrix, L::LP, at);
-      const Group<E> same = of_level(lower[i], -1, at);
-      multiply_groups<P>(dx[i / 2], x[rows_k + i % 2], same);
-      multiply_groups<P>(dy[i % 2], x[rows_q + i / 2], same);
+    }
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      Pair<E> same[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) same[i] = of_level(lower[i].r[3 * n], -1);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        multiply_halves<P>(dx[i][n], x[rows_k], same[2 * i], x[rows_w], same[2 * i + 1], n);
+        multiply_halves<P>(dy[i][n], x[rows_q], same[i], x[rows_e], same[2 + i], n);
+      }
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -140,7 +72,7 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
   for (int l = 0; l < kLevels; ++l) {
     float f[8];
 #pragma unroll
-    for (int e = 0; e < 8; ++e) f[e] = StepDecays<E>::later(e, l, at) ? d.since[e] : d.until[e];
+    for (int e = 0; e < 8; ++e) f[e] = LevelDecays<E>::later(e, l, at) ? d.since[e] : d.until[e];
     const Group<E> factors = Group<E>::of(f);
     Group<E> tile[2];
 #pragma unroll
@@ -148,9 +80,9 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const Pair<E> earlier = x[rows_k + t].r[i], later = x[rows_q + t].r[i];
-        const Pair<E> row = l == 0                               ? first_and_second(earlier, later)
-                            : StepDecays<E>::later(2 * i, l, at) ? later
-                                                                 : earlier;
+        const Pair<E> row = l == 0                                ? first_and_second(earlier, later)
+                            : LevelDecays<E>::later(2 * i, l, at) ? later
+                                                                  : earlier;
         tile[t].r[i] = times(row, factors.r[i]);
       }
     Sum grad[2][2];
@@ -158,11 +90,15 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
     for (int t = 0; t < 2; ++t) {
       clear(grad[t]);
 #pragma unroll
-      for (int u = 0; u < 2; ++u) multiply_groups<P>(grad[t], tile[u], of_level(M[2 * t + u], l, at));
+      for (int n = 0; n < 2; ++n) {
+        const int k = l == 3 ? 1 - n : n, i = n + 2 * k;  // steps of a level's pairs differ in their half only if l = 3
+        const Pair<E> a = M[2 * t].r[i], b = M[2 * t + 1].r[i];
+        multiply_halves<P>(grad[t][n], tile[0], l == 3 ? a : of_level(a, l), tile[1], l == 3 ? b : of_level(b, l), k);
+      }
     }
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const bool later = StepDecays<E>::later(e, l, at);
+      const bool later = LevelDecays<E>::later(e, l, at);
       float along = 0;
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
@@ -287,7 +223,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     for (int i = 0; i < 4; ++i)
       copy_rows(std::integral_constant<int, kChannels>(), d_tiles.of(i), d_tiles.ld,
                 p.rows_of<E>(p.d_rows, c.index, i) + first, p.key_tile, i == rows_e ? shift : 0, p.key_tile - first);
-    StepDecays<E> d(p, c, first + c0, at);
+    LevelDecays<E> d(p, c, first + c0, at);
     finish_copies();
     __syncthreads();
 
