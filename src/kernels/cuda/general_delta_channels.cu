@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
   float* sums = reinterpret_cast<float*>(memory + at_bytes.sums);
 
   const Place at;
-  const ChunkPlace c(p);
+  const ChunkPlace c(p, blockIdx.x);
   const int R = at.strip, c0 = at.half * kGroup, shift = p.in.erase_first ? 1 : 0;
   const auto block = [&](int matrix, int I, int J) { return matrices + matrix * L::matrix + I * 16 * L::LP + J * 16; };
   // With erase_first, rows of dE, dA and dEd move one row up, to the place of their e in its tile.

@@ -15,7 +15,7 @@ namespace sb::cuda::attention {
 struct ChunkPlace {
   int64_t index;  // of (pair, chunk)
   int b, h, begin, steps;
-  __device__ explicit ChunkPlace(const GeneralProblem& p) : index(blockIdx.x) {
+  __device__ ChunkPlace(const GeneralProblem& p, int64_t chunk_index) : index(chunk_index) {
     const int pair = static_cast<int>(index / p.chunks), chunk = static_cast<int>(index - int64_t{1} * pair * p.chunks);
     b = pair / p.heads;
     h = pair - b * p.heads;

@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
   const OperandTiles<E, C> tiles{reinterpret_cast<E*>(memory + at_bytes.tiles)};
   float *strips = floats_at(at_bytes.strips), *factors = floats_at(at_bytes.factors);
   const Place at;
-  const ChunkPlace c(p);
+  const ChunkPlace c(p, blockIdx.x);
   // Strips of the warp's pairs: (1,0), (2,0), (2,1), (3,0), (3,1), (3,2); two warps have none.
   const int I = at.warp == 0 ? 1 : at.warp < 3 ? 2 : 3, J = at.warp - I * (I - 1) / 2;
   StripSums sums;
