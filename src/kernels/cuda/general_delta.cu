@@ -29,6 +29,8 @@ GeneralProblem sizes(const GeneralDelta& in) {
   p.time = static_cast<int>(in.time), p.heads = static_cast<int>(in.heads);
   p.K = static_cast<int>(in.key_width), p.V = static_cast<int>(in.value_width);
   p.exact = in.precision == Precision::fp32;
+  p.even_decays = in.g_key == 1 && (in.key_width | in.g_batch | in.g_time | in.g_head) % 2 == 0 &&
+                  reinterpret_cast<uintptr_t>(in.g) % 8 == 0;
   p.pairs = static_cast<int>(in.batch) * p.heads;
   p.tokens = kRows;
   p.chunks = ceil_div(p.time, kRows);

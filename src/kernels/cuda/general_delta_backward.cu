@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     store_columns(staged, s.value_ld, static_cast<E*>(p.solved) + c.index * kRows * p.values + column, p.values, kRows);
 
     // dV^T = dS^T Kd^T + dO^T P + Z^T E
-    loads.phase(chunk, 1);
+    loads.phase(chunk, chunk - 1, 1);
     clear(sums);
     multiply_sums<false>(sums, gradient, s.key(1), ld, exact);
     multiply_all<true, Blocks::k_from_n>(sums, d, s.matrix(2), kPairLd, exact);
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     store_rows(staged, s.value_ld, dv, c, tokens_only(), column, p.V);
 
     // dS^T <- e^b_end dS^T + dO^T Qd + Z^T Ed
-    loads.phase(chunk, 2);
+    loads.phase(chunk, chunk - 1, 2);
     scale_columns(gradient, s.factors);
     multiply_all<true>(gradient, d, s.key(2), ld, exact);
     multiply_all<true>(gradient, z, s.key(3), ld, exact);

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     }
 
     // O^T = S^T Qd^T + V^T P^T + R^T Q^T, in two halves to spare registers
-    loads.phase(chunk, 1);
+    loads.phase(chunk, chunk + 1, 1);
     __syncwarp();
 #pragma unroll
     for (int begin = 0; begin < kRows; begin += 32) {
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     store_rows(staged, s.value_ld, out, c, tokens_only(), column, p.V);
 
     // S^T <- e^b_end S^T + V^T Kd + R^T Wd
-    loads.phase(chunk, 2);
+    loads.phase(chunk, chunk + 1, 2);
     scale_columns(state, s.factors);
     multiply_all<true>(state, v, s.key(2), ld, exact);
     multiply_all<true>(state, r, s.key(3), ld, exact);

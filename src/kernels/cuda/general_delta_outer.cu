@@ -2,6 +2,7 @@
 //   [dO; Z] S^T = [dQd; dEd]        [dO; Z] V^T = [dP; dE]        by the first eight warps, 16 rows each
 //   [V; R] dS+^T = [dKd; dWd]       [dO; Z] R^T = [dQ; dA]        by the others
 // and <dS+, S> of each key channel. So each operand is read once.
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cuda/general_delta_chunk.cuh"
@@ -26,7 +27,8 @@ struct OuterLayout {
   }
 };
 
-// One block: a chunk and N key channels, from N * blockIdx.y on
+// One block: every gridDim.x-th chunk and N key channels, from N * blockIdx.y on. It copies the first slice of the next
+// chunk while it works on the last one of this chunk.
 template <Product P, int N>
 __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_constant__ GeneralProblem p) {
   using E = Operand<P>;
@@ -37,12 +39,11 @@ __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_c
   extern __shared__ __align__(16) unsigned char memory[];
   E* const tiles = reinterpret_cast<E*>(memory + at_bytes.tiles);
   const Place at;
-  const ChunkPlace c(p);
   const int key = N * static_cast<int>(blockIdx.y);
   const bool later = at.warp >= 8, pairs = blockIdx.y == 0;
-  const int64_t states_at = (c.index * p.key_tile + key) * p.values, rows_at = c.index * kChunk * p.values;
-  const auto copy_slice = [&](int first) {
-    E* const to = tiles + first / kSlice % L::buffers * L::one;
+  const auto copy_slice = [&](const ChunkPlace& c, int first, int turn) {
+    const int64_t states_at = (c.index * p.key_tile + key) * p.values, rows_at = c.index * kChunk * p.values;
+    E* const to = tiles + turn % L::buffers * L::one;
     const auto copy_rows = [&](int tile, const ConstRows& rows) {
       HeadRows<const E> from(rows, c.b, c.begin, c.h, p.V);
       from.data += first;
@@ -60,63 +61,73 @@ __global__ void __launch_bounds__(kOuterThreads, 1) general_outer(const __grid_c
     copy_kept(to + 4 * L::rows + L::states, p.d_states, states_at, std::integral_constant<int, N>());
   };
 
-  float by_state[groups][1][columns / 8][4], by_pair[pair_groups][1][pair_columns / 8][4];
+  int turn = 0;  // number of slices before this one
+  copy_slice(ChunkPlace(p, blockIdx.x), 0, turn);
+  for (int64_t index = blockIdx.x; index < p.all_chunks(); index += gridDim.x) {
+    float by_state[groups][1][columns / 8][4], by_pair[pair_groups][1][pair_columns / 8][4];
 #pragma unroll
-  for (int i = 0; i < groups; ++i) clear(by_state[i]);
+    for (int i = 0; i < groups; ++i) clear(by_state[i]);
 #pragma unroll
-  for (int i = 0; i < pair_groups; ++i) clear(by_pair[i]);
-  copy_slice(0);
-  for (int first = 0; first < p.V; first += kSlice) {
-    finish_copies();
-    __syncthreads();
-    if (L::buffers == 2 && first + kSlice < p.V) copy_slice(first + kSlice);
-    const E* const slice = tiles + first / kSlice % L::buffers * L::one;
-    const E *d_rows = slice + at.warp % 8 * 16 * L::LV, *left = d_rows + (later ? 2 * L::rows : 0);
-    const E* right = slice + 4 * L::rows + (later ? L::states : 0);
+    for (int i = 0; i < pair_groups; ++i) clear(by_pair[i]);
+    float along = 0;  // <dS+, S> of a channel: a quarter of the columns
+    const int channel = at.thread / 4;
+    for (int first = 0; first < p.V; first += kSlice, ++turn) {
+      finish_copies();
+      __syncthreads();
+      const bool last = first + kSlice >= p.V, more = !last || index + gridDim.x < p.all_chunks();
+      const auto copy_next = [&] {
+        copy_slice(ChunkPlace(p, last ? index + gridDim.x : index), last ? 0 : first + kSlice, turn + 1);
+      };
+      if (L::buffers == 2 && more) copy_next();
+      const E* const slice = tiles + turn % L::buffers * L::one;
+      const E *d_rows = slice + at.warp % 8 * 16 * L::LV, *left = d_rows + (later ? 2 * L::rows : 0);
+      const E *states = slice + 4 * L::rows, *right = states + (later ? L::states : 0);
+      const int depth = min(kSlice, p.values - first);
+      if (channel < N) {
+#pragma unroll
+        for (int v = 2 * at.pair; v < kSlice; v += 8) {
+          const float2 x = load_pair(states + channel * L::LV + v),
+                       y = load_pair(states + L::states + channel * L::LV + v);
+          along = fmaf(x.x, y.x, fmaf(x.y, y.y, along));
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < groups; ++i)
+        multiply<P, Depth::fast, Depth::fast, kSlice>(by_state[i], left, L::LV, right + i * columns * L::LV, L::LV,
+                                                      at.lane, depth);
+      if (pairs) {
+#pragma unroll
+        for (int i = 0; i < pair_groups; ++i)
+          multiply<P, Depth::fast, Depth::fast, kSlice>(by_pair[i], d_rows, L::LV,
+                                                        slice + (later ? 3 : 2) * L::rows + i * pair_columns * L::LV,
+                                                        L::LV, at.lane, depth);
+      }
+      if (L::buffers == 1 && more) {
+        __syncthreads();
+        copy_next();
+      }
+    }
+
+    const int second = at.warp / 4 % 2, i0 = at.warp % 4 * 16;  // rows of dO or V, or of Z or R
+    E* const to = p.rows_of<E>(p.d_rows, index, (later ? rows_k : rows_q) + second) + key;
 #pragma unroll
     for (int i = 0; i < groups; ++i)
-      multiply<P, Depth::fast, Depth::fast, kSlice>(by_state[i], left, L::LV, right + i * columns * L::LV, L::LV,
-                                                    at.lane);
+      for_pairs(by_state[i], at, [&](int r, int column, float x, float y) {
+        store_pair(to + (i0 + r) * p.key_tile + i * columns + column, x, y);
+      });
     if (pairs) {
+      E* const matrix = p.matrix_of<E>(p.d_matrices, index, 2 * second + (later ? 1 : 0));
+      const float scale = second ? 1.f : p.in.scale;
 #pragma unroll
       for (int i = 0; i < pair_groups; ++i)
-        multiply<P, Depth::fast, Depth::fast, kSlice>(
-            by_pair[i], d_rows, L::LV, slice + (later ? 3 : 2) * L::rows + i * pair_columns * L::LV, L::LV, at.lane);
+        for_pairs(by_pair[i], at, [&](int r, int column, float x, float y) {
+          const int row = i0 + r, j = i * pair_columns + column;
+          const int most = second ? row - 1 : row;  // e_i meets k_j and w_j of steps before it
+          store_pair(matrix + row * kChunk + j, j <= most ? scale * x : 0.f, j + 1 <= most ? scale * y : 0.f);
+        });
     }
-    if (L::buffers == 1 && first + kSlice < p.V) {
-      __syncthreads();
-      copy_slice(first + kSlice);
-    }
-  }
-
-  const int second = at.warp / 4 % 2, i0 = at.warp % 4 * 16;  // rows of dO or V, or of Z or R
-  E* const to = p.rows_of<E>(p.d_rows, c.index, (later ? rows_k : rows_q) + second) + key;
-#pragma unroll
-  for (int i = 0; i < groups; ++i)
-    for_pairs(by_state[i], at, [&](int r, int column, float x, float y) {
-      store_pair(to + (i0 + r) * p.key_tile + i * columns + column, x, y);
-    });
-  if (pairs) {
-    E* const matrix = p.matrix_of<E>(p.d_matrices, c.index, 2 * second + (later ? 1 : 0));
-    const float scale = second ? 1.f : p.in.scale;
-#pragma unroll
-    for (int i = 0; i < pair_groups; ++i)
-      for_pairs(by_pair[i], at, [&](int r, int column, float x, float y) {
-        const int row = i0 + r, j = i * pair_columns + column;
-        const int most = second ? row - 1 : row;  // e_i meets k_j and w_j of steps before it
-        store_pair(matrix + row * kChunk + j, j <= most ? scale * x : 0.f, j + 1 <= most ? scale * y : 0.f);
-      });
-  }
-  for (int channel = at.warp; channel < N; channel += kOuterThreads / 32) {
-    const int64_t from = states_at + static_cast<int64_t>(channel) * p.values;
-    float sum = 0;
-    for (int v = 2 * at.lane; v < p.values; v += 64) {
-      const float2 x = load_pair(static_cast<const E*>(p.states) + from + v),
-                   y = load_pair(static_cast<const E*>(p.d_states) + from + v);
-      sum += x.x * y.x + x.y * y.y;
-    }
-    sum = sum_lanes(sum, 1, 32);
-    if (at.lane == 0) p.along[c.index * p.key_tile + key + channel] = sum;
+    along = sum_lanes(along, 1, 4);
+    if (at.pair == 0 && channel < N) p.along[index * p.key_tile + key + channel] = along;
   }
 }
 
@@ -125,7 +136,8 @@ struct Launch {
   Target to;
   template <Product P, int N>
   cudaError_t launch_tiles() const {
-    const dim3 grid(static_cast<unsigned>(p.all_chunks()), static_cast<unsigned>(p.key_tile / N));
+    const int64_t blocks = std::min<int64_t>(p.all_chunks(), multiprocessors());
+    const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(p.key_tile / N));
     return launch(general_outer<P, N>, grid, kOuterThreads, OuterLayout<P, N>().bytes, to, p);
   }
   template <Product P>

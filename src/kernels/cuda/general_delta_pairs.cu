@@ -1,233 +1,318 @@
 // Decayed rows, pairs and the inverse N of every chunk, all chunks in parallel (formulas: general_delta_problem.cuh).
 // Pairs of strips I > J are (rows of I decayed since I's start, times the strips between) (rows of J decayed until J's
-// end)^T. Everything is a sum over channels, taken kChannels at a time.
+// end)^T. Everything is a sum over channels, taken C at a time.
 #include "kernels/cuda/delta_inverse.cuh"
 #include "kernels/cuda/general_delta_chunk.cuh"
 
 namespace sb::cuda::attention {
 namespace {
 
-constexpr int kJobs = 12;  // pairs of strips (1,0), (2,0), (2,1), (3,0), (3,1), (3,2), each for q and for e
+// Decay factors of the chunk's strips, per channel: from the chunk's start to the strip, the same times scale, from the
+// strip to the chunk's end, and of the strips between 0 and 2, 1 and 3, 0 and 3
+enum StripFactors { factors_before = 0, factors_scaled = 4, factors_after = 8, factors_between = 12, factor_rows = 15 };
 
-// A and its inverse take the place of the tiles.
-template <Product P>
+// The results of a chunk take the place of its tiles.
+template <Product P, int C>
 struct PairLayout {
   using E = Operand<P>;
-  static constexpr int LP = leading<E>(kChunk), LG = leading<E>(kGroup), one = 16 * LG;
-  size_t tiles, scratch, A, inverse, matrices, diagonal, strips, bytes;
+  static constexpr int LP = leading<E>(kChunk);
+  size_t tiles, A, inverse, matrices, halves, strips, factors, bytes;
   __host__ __device__ PairLayout() {
-    Pieces m;
-    tiles = m.take<E>(4 * OperandTiles<E>::size);
-    scratch = m.take<E>(8 * 2 * one);
-    Pieces n;
+    Pieces m, n;
+    tiles = m.take<E>(4 * OperandTiles<E, C>::size);
     A = n.take<float>(kChunk * kFloatLd);
     inverse = n.take<float>(kChunk * kFloatLd);
+    matrices = n.take<E>(3 * kChunk * LP);
+    halves = n.take<float>(22 * 128);
     if (m.used < n.used) m.used = n.used;
-    matrices = m.take<E>(3 * kChunk * LP);
-    diagonal = m.take<float>(4 * kChunk * 16);
-    strips = m.take<float>(4 * kChannels);
+    strips = m.take<float>(4 * C);
+    factors = m.take<float>(factor_rows * C);
     bytes = m.used;
   }
 };
 
-// Sums over channels of the pairs in one strip
-struct StripSums {
-  float p[8] = {}, a[8] = {}, c[8] = {};  // by levels
-  float same[4][2] = {};                  // of equal rows, for P, Q, E, A; partial sums of a lane
-
-  // scratch: two tiles
-  template <Product P, int LG>
-  __device__ void add(const OperandTiles<Operand<P>>& rows, int column, BlockDecays& d, Operand<P>* scratch,
-                      const Place& at) {
-    Operand<P>* const second = scratch + 16 * LG;
+// Log-decays of the warp's 16 rows and of 16 channels, in the order of Element8
+struct LogDecays {
+  float x[8];
+  __device__ LogDecays(const GeneralProblem& p, const ChunkPlace& c, int channel, const Place& at) {
+    const int row = at.strip * 16 + at.row, column = channel + at.pair * 2;
+    const float* g =
+        p.in.g + c.b * p.in.g_batch + c.h * p.in.g_head + (c.begin + row) * p.in.g_time + column * p.in.g_key;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      float x[8], y[8];
-      read_group(x, rows.strip(rows_q + i / 2, at.strip, column), rows.ld, at);
-      read_group(y, rows.strip(rows_k + i % 2, at.strip, column), rows.ld, at);
-#pragma unroll
-      for (int e = 0; e < 8; ++e) same[i][e % 4 / 2] = fmaf(x[e], y[e], same[i][e % 4 / 2]);
-    }
-#pragma unroll
-    for (int l = 0; l < kLevels; ++l) {
-      float tile[8], sums[3][1][2][4];
-      level_tile(tile, rows, 0, column, d, 1 << l, at);
-      write_group(tile, scratch, LG, at);
-      level_tile(tile, rows, 1, column, d, 1 << l, at);
-      write_group(tile, second, LG, at);
-#pragma unroll
-      for (int i = 0; i < 3; ++i) clear(sums[i]);
-      __syncwarp();
-      multiply<P, Depth::fast, Depth::fast, kGroup>(sums[0], scratch, LG, scratch, LG, at.lane);
-      multiply<P, Depth::fast, Depth::fast, kGroup>(sums[1], second, LG, second, LG, at.lane);
-      multiply<P, Depth::fast, Depth::fast, kGroup>(sums[2], scratch, LG, second, LG, at.lane);
-      __syncwarp();
-#pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const int i = Element8::row(e, at), j = Element8::column(e, at);
-        if (i == j || level_of(i, j) != l) continue;
-        p[e] += sums[0][0][e / 4][e % 4];
-        a[e] += sums[1][0][e / 4][e % 4];
-        c[e] += sums[2][0][e / 4][e % 4];
-      }
-      d.merge(1 << l, at);
-    }
-  }
-  __device__ void finish() {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) same[i][h] = sum_lanes(same[i][h], 1, 4);
-  }
-  // Calls put(matrix, row, column, value) for the lane's pairs j <= i of the strip; the matrix is of PairMatrix.
-  template <class Put>
-  __device__ void each(const Place& at, const Put& put) const {
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const int i = Element8::row(e, at), j = Element8::column(e, at), h = e % 4 / 2;
-      if (i > j) {
-        put(matrix_p, i, j, p[e]);
-        put(matrix_a, i, j, a[e]);
-        put(matrix_q, i, j, c[e]);
-      } else if (i < j) {
-        put(matrix_e, j, i, c[e]);
+      const float* from = g + i % 2 * 8 * p.in.g_time + i / 2 * 8 * p.in.g_key;
+      const bool inside = p.in.g && row + i % 2 * 8 < c.steps;
+      const int left = inside ? p.K - column - i / 2 * 8 : 0;
+      if (p.even_decays) {
+        const float2 two = left > 0 ? load_pair(from) : float2{};
+        x[2 * i] = two.x, x[2 * i + 1] = two.y;
       } else {
-        put(matrix_p, i, i, same[0][h]);
-        put(matrix_q, i, i, same[1][h]);
-        put(matrix_e, i, i, same[2][h]);
-        put(matrix_a, i, i, same[3][h]);
+        x[2 * i] = left > 0 ? from[0] : 0.f;
+        x[2 * i + 1] = left > 1 ? from[p.in.g_key] : 0.f;
       }
     }
+  }
+  template <class E>
+  __device__ BlockDecays decays() const {
+    BlockDecays d;
+#pragma unroll
+    for (int e = 0; e < 8; ++e) d.since[e] = d.total[e] = decay_of<E>(x[e]), d.until[e] = 1;
+    return d;
   }
 };
 
-// Writes a row's channels of the tiles, decayed since the chunk's start or until its end, to memory. With erase_first,
-// rows of e move to the next row, and the chunk's first one is not decayed.
-template <class E>
-__device__ void write_decayed_rows(const GeneralProblem& p, const ChunkPlace& c, const OperandTiles<E>& tiles,
-                                   const float* strips, int first, const Place& at) {
-  constexpr int part = 16 / sizeof(E), parts = kChannels / part;
-  const int shift = p.in.erase_first ? 1 : 0;
-  for (int i = at.thread; i < 4 * kChunk * parts; i += kBlock) {
-    const int which = i / (kChunk * parts), r = i / parts % kChunk, column = i % parts * part, strip = r / 16;
-    const int row = r + (which == rows_e ? shift : 0);
-    if (first + column >= p.key_tile || row >= kChunk) continue;
-    const bool reads = which == rows_q || which == rows_e;
-    const float scale = which == rows_q ? p.in.scale : 1.f;
-    uint4 x = *reinterpret_cast<const uint4*>(tiles.of(which) + r * tiles.ld + column);
-    E* const x_e = reinterpret_cast<E*>(&x);
+// Sums over channels of the pairs in one strip: of P, A and C (general_delta_chunk.cuh) in the 8 x 8 blocks on the
+// diagonal, of P, A, Q and E^T in the block beside them, and of E on the diagonal
+struct StripSums {
+  float near[3][4] = {}, far[4][2] = {}, same[2] = {};
+
+  // Adds the channels of a group and decays it since the strip's start or until its end
+  template <Product P>
+  __device__ __forceinline__ void add(Group<Operand<P>> (&x)[4], BlockDecays& d, const Place& at) {
+    using E = Operand<P>;
+    const auto add_if = [&](int matrix, const Sum(&sums)[2], bool first, bool second) {
+      if (first) near[matrix][0] += sums[0][0], near[matrix][2] += sums[1][2];
+      if (second) near[matrix][1] += sums[0][1], near[matrix][3] += sums[1][3];
+    };
+    const auto product = [&](Sum(&sums)[2], const Group<E>& a, const Group<E>& b) {
+      clear(sums);
+      multiply_groups<P>(sums, a, b);
+    };
+    const bool even = at.row == 2 * at.pair, odd = at.row == 2 * at.pair + 1;  // this lane is on the diagonal
+    Sum sums[2];
+    product(sums, x[rows_q], x[rows_k]), add_if(0, sums, even, odd);
+    product(sums, x[rows_e], x[rows_w]), add_if(1, sums, even, odd);
+    product(sums, x[rows_q], x[rows_w]), add_if(2, sums, even, odd);
+    product(sums, x[rows_e], x[rows_k]);
+    if (even) same[0] += sums[0][0], same[1] += sums[1][2];
+    if (odd) same[0] += sums[0][1], same[1] += sums[1][3];
+    Group<E> tile[2];
 #pragma unroll
-    for (int e = 0; e < part; ++e) {
-      const float f = reads ? strips_between<kChannels>(strips, -1, strip, column + e)
-                            : strips_between<kChannels>(strips, strip, 4, column + e);
-      x_e[e] = from_float<E>(to_float(x_e[e]) * (scale * f));
+    for (int l = 0; l < 3; ++l) {
+      const bool later = BlockDecays::later(0, 1 << l, at);
+      const bool first = level_of(at.row, 2 * at.pair) == l, second = level_of(at.row, 2 * at.pair + 1) == l;
+      float f[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e) f[e] = later ? d.since[e] : d.until[e];
+      const Group<E> factors = Group<E>::of(f);
+#pragma unroll
+      for (int t = 0; t < 2; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) tile[t].r[i] = times(later ? x[rows_q + t].r[i] : x[rows_k + t].r[i], factors.r[i]);
+      product(sums, tile[0], tile[0]), add_if(0, sums, first, second);
+      product(sums, tile[1], tile[1]), add_if(1, sums, first, second);
+      product(sums, tile[0], tile[1]), add_if(2, sums, first, second);
+      d.merge(1 << l, at);
     }
-    *reinterpret_cast<uint4*>(p.rows_of<E>(p.rows, c.index, which) + row * p.key_tile + first + column) = x;
+    Group<E> since = Group<E>::of(d.since), until = Group<E>::of(d.until);
+#pragma unroll
+    for (int t = 0; t < 2; ++t)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        tile[t].r[i] = i % 2 ? times(x[rows_q + t].r[i], since.r[i]) : times(x[rows_k + t].r[i], until.r[i]);
+    const auto corner = [&](float(&to)[2], const Group<E>& a, const Group<E>& b, int n) {
+      Sum sum = {0, 0, 0, 0};
+      multiply_tile<P>(sum, a, b, n);
+      to[0] += sum[n ? 0 : 2], to[1] += sum[n ? 1 : 3];
+    };
+    corner(far[0], tile[0], tile[0], 0);
+    corner(far[1], tile[1], tile[1], 0);
+    corner(far[2], tile[0], tile[1], 0);
+    corner(far[3], tile[0], tile[1], 1);
+    d.merge(8, at);
+    since = Group<E>::of(d.since), until = Group<E>::of(d.until);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = x[i] * (i < rows_k ? since : until);
   }
-  if (shift && at.thread < kChannels && first + at.thread < p.key_tile) {
+  // Calls f(value, index) for all sums
+  template <class F>
+  __device__ void each(const F& f) {
+#pragma unroll
+    for (int i = 0; i < 12; ++i) f(near[i / 4][i % 4], i);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) f(far[i / 2][i % 2], 12 + i);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) f(same[i], 20 + i);
+  }
+};
+
+// Pairs of a chunk in shared memory. With erase_first, rows of E and A move to the next row.
+template <class E, int LP>
+struct PairTiles {
+  E* matrices;
+  float* A;
+  float scale;
+  int shift;
+  // Elements (i, j) and (i, j + 1)
+  __device__ void put(int matrix, int i, int j, float x, float y) const {
+    const int row = i + (matrix < matrix_e ? 0 : shift);
+    if (row >= kChunk) return;
+    const float factor = matrix < matrix_e ? scale : 1.f;
+    if (matrix == matrix_a)
+      store_pair(A + row * kFloatLd + j, x, y);
+    else
+      store_pair(matrices + (matrix * kChunk + row) * LP + j, factor * x, factor * y);
+  }
+  // Of E, the elements (i, j) below the diagonal, or on it if rows move
+  __device__ void put_erase(int i, int j, float x) const {
+    if (j < i + shift && i + shift < kChunk) matrices[(matrix_e * kChunk + i + shift) * LP + j] = from_float<E>(x);
+  }
+  __device__ void put_strip(const StripSums& s, int i0, const Place& at) const {
+    const auto kept = [](float x, bool below) { return below ? x : 0.f; };
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = at.row, column = 2 * at.pair, i = i0 + 8 * h + row, j = i0 + 8 * h + column;
+      const float *p = s.near[0] + 2 * h, *a = s.near[1] + 2 * h, *c = s.near[2] + 2 * h;
+      put(matrix_p, i, j, kept(p[0], column <= row), kept(p[1], column < row));
+      put(matrix_q, i, j, kept(c[0], column <= row), kept(c[1], column < row));
+      put(matrix_a, i, j, kept(a[0], column < row + shift), kept(a[1], column + 1 < row + shift));
+      if (row < column) put_erase(j, i, c[0]);
+      if (row < column + 1) put_erase(j + 1, i, c[1]);
+      if (row == column || row == column + 1) put_erase(i, i, s.same[h]);
+    }
+    const int i = i0 + at.row, j = i0 + 2 * at.pair;
+    put(matrix_p, i + 8, j, s.far[0][0], s.far[0][1]);
+    put(matrix_a, i + 8, j, s.far[1][0], s.far[1][1]);
+    put(matrix_q, i + 8, j, s.far[2][0], s.far[2][1]);
+    put_erase(j + 8, i, s.far[3][0]);
+    put_erase(j + 9, i, s.far[3][1]);
+  }
+};
+
+// Writes the rows of the tiles, decayed since the chunk's start or until its end, to memory. With erase_first, rows of
+// e move to the next row, and the chunk's first one is not decayed.
+template <class E, int C>
+__device__ void write_decayed_rows(const GeneralProblem& p, const ChunkPlace& c, const OperandTiles<E, C>& tiles,
+                                   const float* factors, int first, const Place& at) {
+  constexpr int part = 16 / sizeof(E), parts = C / part, step = kBlock / parts;
+  const int shift = p.in.erase_first ? 1 : 0, column = at.thread % parts * part;
+#pragma unroll
+  for (int which = 0; which < 4; ++which) {
+    const int from = which == rows_q ? factors_scaled : which == rows_e ? factors_before : factors_after;
+    const int down = which == rows_e ? shift : 0;
+    E* const to = p.rows_of<E>(p.rows, c.index, which) + first + column;
+#pragma unroll
+    for (int i = 0; i < kChunk; i += step) {
+      const int r = i + at.thread / parts;
+      if (at.thread >= step * parts || r + down >= kChunk) continue;
+      const float* f = factors + (from + r / 16) * C + column;
+      uint4 x = *reinterpret_cast<const uint4*>(tiles.of(which) + r * tiles.ld + column);
+      E* const x_e = reinterpret_cast<E*>(&x);
+#pragma unroll
+      for (int e = 0; e < part; e += 4) {
+        const float4 y = *reinterpret_cast<const float4*>(f + e);
+        const float2 a = load_pair(x_e + e), b = load_pair(x_e + e + 2);
+        store_pair(x_e + e, a.x * y.x, a.y * y.y);
+        store_pair(x_e + e + 2, b.x * y.z, b.y * y.w);
+      }
+      *reinterpret_cast<uint4*>(to + (r + down) * p.key_tile) = x;
+    }
+  }
+  if (shift && at.thread < C) {
     const HeadRows<const E> from(p.in.erase, c.b, c.begin, c.h, p.K);
     const int channel = first + at.thread;
     p.rows_of<E>(p.rows, c.index, rows_e)[channel] = channel < p.K ? from.data[channel] : from_float<E>(0);
   }
 }
 
-template <Product P>
+// `whole`: C is the key tile
+template <Product P, int C, bool whole>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     general_pairs(const __grid_constant__ GeneralProblem p) {
   using E = Operand<P>;
-  using L = PairLayout<P>;
+  using L = PairLayout<P, C>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
-  const OperandTiles<E> tiles{reinterpret_cast<E*>(memory + at_bytes.tiles)};
-  E* matrices = reinterpret_cast<E*>(memory + at_bytes.matrices);
-  float *A = reinterpret_cast<float*>(memory + at_bytes.A),
-        *inverse = reinterpret_cast<float*>(memory + at_bytes.inverse);
-  float* diagonal = reinterpret_cast<float*>(memory + at_bytes.diagonal);
-  float* strips = reinterpret_cast<float*>(memory + at_bytes.strips);
-
+  const auto floats_at = [&](size_t bytes) { return reinterpret_cast<float*>(memory + bytes); };
+  const OperandTiles<E, C> tiles{reinterpret_cast<E*>(memory + at_bytes.tiles)};
+  float *strips = floats_at(at_bytes.strips), *factors = floats_at(at_bytes.factors);
   const Place at;
-  const ChunkPlace c(p);
-  E* const scratch = reinterpret_cast<E*>(memory + at_bytes.scratch) + at.warp * 2 * L::one;
-  const int c0 = at.half * kGroup;
-  for (int i = at.thread; i < 3 * kChunk * L::LP; i += kBlock) matrices[i] = from_float<E>(0);
+  const ChunkPlace c(p, blockIdx.x);
+  // Strips of the warp's pairs: (1,0), (2,0), (2,1), (3,0), (3,1), (3,2); two warps have none.
+  const int I = at.warp == 0 ? 1 : at.warp < 3 ? 2 : 3, J = at.warp - I * (I - 1) / 2;
   StripSums sums;
-  float between[2][2][1][2][4];  // by job; with k, with w
-#pragma unroll
-  for (int i = 0; i < 4; ++i) clear(between[i / 2][i % 2]);
+  Sum between[4][2];  // of P, Q, E, A
 
-  for (int first = 0; first < p.key_tile; first += kChannels) {
+  for (int first = 0; whole ? first == 0 : first < p.key_tile; first += C) {
     tiles.copy(p, c, first, at);
-    BlockDecays d;
-    read_decays(d, p, c, first + c0, at);
+    LogDecays logs(p, c, first + at.half * kGroup, at);
     finish_copies();
     __syncthreads();
-    if (first + c0 < p.key_tile) {
-      sums.add<P, L::LG>(tiles, c0, d, scratch, at);
-      decay_strip(tiles, c0, d, at);
+#pragma unroll 1
+    for (int c0 = at.half * kGroup; c0 < C; c0 += 2 * kGroup) {
+      BlockDecays d = logs.template decays<E>();
+      if (c0 + 2 * kGroup < C) logs = LogDecays(p, c, first + c0 + 2 * kGroup, at);
+      Group<E> x[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[i].load(tiles.strip(i, at.strip, c0), tiles.ld, at);
+      sums.add<P>(x, d, at);
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[i].store(tiles.strip(i, at.strip, c0), tiles.ld, at);
 #pragma unroll
       for (int e = 0; e < 8; ++e)
-        if (e % 4 < 2 && at.row == 0) strips[at.strip * kChannels + c0 + Element8::column(e, at)] = d.total[e];
+        if (e % 4 < 2 && at.row == 0) strips[at.strip * C + c0 + Element8::column(e, at)] = d.total[e];
     }
     __syncthreads();
+    if (at.thread < C) {
+      const float s[4] = {strips[at.thread], strips[C + at.thread], strips[2 * C + at.thread],
+                          strips[3 * C + at.thread]};
+      float before = 1, after = 1;
+      const auto put = [&](int row, float x) { factors[row * C + at.thread] = x; };
 #pragma unroll
-    for (int round = 0; round < 2; ++round) {
-      const int job = round * 8 + at.warp, place = job / 2, I = place == 0 ? 1 : place < 3 ? 2 : 3;
-      const int J = place - I * (I - 1) / 2;
-      if (job >= kJobs) continue;
+      for (int i = 0; i < 4; ++i) {
+        put(factors_before + i, before);
+        put(factors_scaled + i, p.in.scale * before);
+        put(factors_after + 3 - i, after);
+        before *= s[i];
+        after *= s[3 - i];
+      }
+      put(factors_between, s[1]);
+      put(factors_between + 1, s[2]);
+      put(factors_between + 2, s[1] * s[2]);
+      p.factors[c.index * p.key_tile + first + at.thread] = before;
+    }
+    __syncthreads();
+    if (first == 0) clear(between);
+    if (at.warp < 6) {
+#pragma unroll 1
+      for (int c0 = 0; c0 < C; c0 += kGroup) {
+        Group<E> x[4];
 #pragma unroll
-      for (int group = 0; group < kChannels; group += kGroup) {
-        if (first + group >= p.key_tile) break;
-        float row[8];
-        read_group(row, tiles.strip(rows_q + job % 2, I, group), tiles.ld, at);
+        for (int i = 0; i < 4; ++i) x[i].load(tiles.strip(i, i < rows_k ? I : J, c0), tiles.ld, at);
+        if (I - J > 1) {
+          const float* f = factors + (factors_between + (I - J == 3 ? 2 : J)) * C + c0 + at.pair * 2;
+          const float2 left = load_pair(f), right = load_pair(f + 8);
+          const Pair<E> both[2] = {make_pair<E>(left.x, left.y), make_pair<E>(right.x, right.y)};
 #pragma unroll
-        for (int e = 0; e < 8; ++e) row[e] *= strips_between<kChannels>(strips, J, I, group + Element8::column(e, at));
-        write_group(row, scratch, L::LG, at);
-        __syncwarp();
+          for (int i = 0; i < 8; ++i) x[i / 4].r[i % 4] = times(x[i / 4].r[i % 4], both[i % 4 / 2]);
+        }
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          multiply<P, Depth::fast, Depth::fast, kGroup>(between[round][i], scratch, L::LG,
-                                                        tiles.strip(rows_k + i, J, group), tiles.ld, at.lane);
-        __syncwarp();
+        for (int i = 0; i < 4; ++i) multiply_groups<P>(between[i], x[i / 2], x[rows_k + i % 2]);
       }
     }
-    write_decayed_rows(p, c, tiles, strips, first, at);
-    if (at.thread < kChannels && first + at.thread < p.key_tile)
-      p.factors[c.index * p.key_tile + first + at.thread] = strips_between<kChannels>(strips, -1, 4, at.thread);
+    write_decayed_rows(p, c, tiles, factors, first, at);
     __syncthreads();
   }
 
-  for (int i = at.thread; i < kChunk * kFloatLd; i += kBlock) A[i] = inverse[i] = 0;
-  sums.finish();
-  const auto half_sum = [&](int matrix, int i, int j) -> float& {
-    return diagonal[(matrix * kChunk + at.strip * 16 + i) * 16 + j];
-  };
-  if (at.half == 1) sums.each(at, [&](int matrix, int i, int j, float x) { half_sum(matrix, i, j) = x; });
+  float *A = floats_at(at_bytes.A), *inverse = floats_at(at_bytes.inverse), *halves = floats_at(at_bytes.halves);
+  E* const matrices = reinterpret_cast<E*>(memory + at_bytes.matrices);
+  for (int i = at.thread; i < static_cast<int>(at_bytes.halves / 16); i += kBlock)
+    reinterpret_cast<uint4*>(memory)[i] = uint4{};
+  if (at.half == 1) sums.each([&](float x, int i) { halves[i * 128 + at.thread % 128] = x; });
   __syncthreads();
-  const int shift = p.in.erase_first ? 1 : 0;
-  const auto put = [&](int matrix, int i, int j, float x) {
-    const bool erases = matrix == matrix_e || matrix == matrix_a;
-    const int row = i + (erases ? shift : 0);
-    if (row >= kChunk || (erases && j >= row)) return;
-    if (matrix == matrix_a)
-      A[row * kFloatLd + j] = x;
-    else
-      matrices[(matrix * kChunk + row) * L::LP + j] = from_float<E>(erases ? x : p.in.scale * x);
-  };
+  const PairTiles<E, L::LP> pairs{matrices, A, p.in.scale, p.in.erase_first ? 1 : 0};
   if (at.half == 0) {
-    const int i0 = at.strip * 16;
-    sums.each(at, [&](int matrix, int i, int j, float x) { put(matrix, i0 + i, i0 + j, x + half_sum(matrix, i, j)); });
+    sums.each([&](float& x, int i) { x += halves[i * 128 + at.thread]; });
+    pairs.put_strip(sums, at.strip * 16, at);
   }
+  if (at.warp < 6) {
 #pragma unroll
-  for (int round = 0; round < 2; ++round) {
-    const int job = round * 8 + at.warp, place = job / 2, I = place == 0 ? 1 : place < 3 ? 2 : 3;
-    const int J = place - I * (I - 1) / 2;
-    if (job >= kJobs) continue;
+    for (int i = 0; i < 4; ++i)
 #pragma unroll
-    for (int i = 0; i < 2; ++i)
-      for_pairs(between[round][i], at, [&](int r, int column, float x, float y) {
-        put(job % 2 * 2 + i, I * 16 + r, J * 16 + column, x);
-        put(job % 2 * 2 + i, I * 16 + r, J * 16 + column + 1, y);
-      });
+      for (int e = 0; e < 8; e += 2)
+        pairs.put(i, I * 16 + Element8::row(e, at), J * 16 + Element8::column(e, at), between[i][e / 4][e % 4],
+                  between[i][e / 4][e % 4 + 1]);
   }
   __syncthreads();
   invert_chunk(A, inverse, at.warp);
@@ -250,9 +335,20 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 struct Launch {
   const GeneralProblem& p;
   Target to;
+  template <Product P, int C, bool whole>
+  cudaError_t launch_tiles() const {
+    return launch(general_pairs<P, C, whole>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock,
+                  PairLayout<P, C>().bytes, to, p);
+  }
   template <Product P>
   cudaError_t operator()() const {
-    return launch(general_pairs<P>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock, PairLayout<P>().bytes, to, p);
+    if constexpr (P == Product::bf16) {
+      if (p.key_tile == 64) return launch_tiles<P, 64, true>();
+      if (p.key_tile == 80) return launch_tiles<P, 80, true>();
+      if (p.key_tile == 96) return launch_tiles<P, 96, true>();
+      if (p.key_tile == 128) return launch_tiles<P, 128, true>();
+    }
+    return launch_tiles<P, 32, false>();
   }
 };
 

@@ -33,8 +33,9 @@ struct GeneralProblem {
   float* final_state;
   int time, heads, K, V;
   bool exact;
-  int pairs;   // number of (sequence, head)
-  int tokens;  // per chunk
+  bool even_decays;  // g can be read in pairs of channels
+  int pairs;         // number of (sequence, head)
+  int tokens;        // per chunk
   int chunks;
   int key_tile;       // padded K
   int warps, slices;  // of the loops: warps per block, each with 16 columns of V; blocks per pair

@@ -1,6 +1,7 @@
 // Tiles of the generalised delta rule's loops over chunks. A chunk is processed in three phases, each with its own
-// decayed rows and matrices of pairs. If shared memory has room, all phases are loaded at once, and the next chunk is
-// loaded meanwhile; otherwise each phase loads its own tiles and overwrites those of the phase before.
+// decayed rows and matrices of pairs. If shared memory has room for two chunks, the next one is loaded meanwhile. With
+// room for one, the tiles of a phase are replaced by the next chunk's as soon as the phase has ended. Otherwise each
+// phase loads its own tiles and overwrites those of the phase before.
 #pragma once
 #include "kernels/cuda/general_delta_problem.cuh"
 
@@ -38,9 +39,8 @@ struct WalkTiles {
   __device__ E* key(int i) const { return keys + i % key_slots * kRows * key_ld; }
   __device__ E* matrix(int i) const { return matrices + i % matrix_slots * kRows * kPairLd; }
 
-  // Starts loading the tiles of a phase. Phase 0 also loads the columns of `rows` from `column` on, and the factors.
-  __device__ void load(const GeneralProblem& p, const Chunk& c, const WalkOrder& order, int phase, const View& rows,
-                       int column, int warps) const {
+  // Starts loading the tiles of a phase
+  __device__ void load(const GeneralProblem& p, const Chunk& c, const WalkOrder& order, int phase) const {
     const TileWalk<E> by_key(KeyTile), by_step(kRows);
     const auto load_key = [&](int i) {
       load_tile(key(i), key_ld, p.rows_of<E>(p.rows, c.index, order.keys[i]), KeyTile, kRows, by_key);
@@ -50,18 +50,21 @@ struct WalkTiles {
     };
     if (phase == 0) {
       load_key(0), load_matrix(0), load_matrix(1);
-      load_rows(values, value_ld, rows, c, tokens_only(), kRows, column, TileWalk<E>(16 * warps), p.V);
-      load_tile(factors, KeyTile, p.factors + c.index * KeyTile, KeyTile, 1, TileWalk<float>(KeyTile));
     } else if (phase == 1) {
       load_key(1), load_matrix(2), load_matrix(3);
     } else {
       load_key(2), load_key(3);
     }
   }
+  // Starts loading the columns of `rows` from `column` on, and the factors
+  __device__ void load_values(const GeneralProblem& p, const Chunk& c, const View& rows, int column) const {
+    load_rows(values, value_ld, rows, c, tokens_only(), kRows, column, TileWalk<E>(16 * p.warps), p.V);
+    load_tile(factors, KeyTile, p.factors + c.index * KeyTile, KeyTile, 1, TileWalk<float>(KeyTile));
+  }
 };
 
 // Loads of a loop over chunks. Called by all threads: begin() before the loop; start() and finish() around each chunk;
-// phase(1) and phase(2) before those phases.
+// phase() before the phases 1 and 2.
 template <class E, int KeyTile>
 struct WalkLoads {
   using Tiles = WalkTiles<E, KeyTile>;
@@ -72,10 +75,11 @@ struct WalkLoads {
   __device__ Tiles tiles(int chunk) const {
     return Tiles(shared_memory() + (stages == 2 ? chunk & 1 : 0) * Tiles::bytes(p.warps), p.warps);
   }
+  __device__ void load(int chunk, int phase) const { tiles(chunk).load(p, Chunk(p, pair, chunk), order, phase); }
+  __device__ void load_values(int chunk) const { tiles(chunk).load_values(p, Chunk(p, pair, chunk), rows, column); }
   __device__ void load_chunk(int chunk) const {
-    const Chunk c(p, pair, chunk);
-    for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); ++phase)
-      tiles(chunk).load(p, c, order, phase, rows, column, p.warps);
+    for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); ++phase) load(chunk, phase);
+    load_values(chunk);
     copy_commit();
   }
   __device__ bool exists(int chunk) const { return chunk >= 0 && chunk < p.chunks; }
@@ -90,17 +94,24 @@ struct WalkLoads {
     __syncthreads();
     return tiles(chunk);
   }
-  __device__ void phase(int chunk, int phase) const {
-    if (Tiles::at_once) return;
+  __device__ void phase(int chunk, int next, int phase) const {
+    if (stages == 2) return;
     __syncthreads();
-    tiles(chunk).load(p, Chunk(p, pair, chunk), order, phase, rows, column, p.warps);
+    if (Tiles::at_once) {
+      if (exists(next)) load(next, phase - 1);
+      return;
+    }
+    load(chunk, phase);
     copy_commit();
     copy_wait<0>();
     __syncthreads();
   }
   __device__ void finish(int next) const {
     __syncthreads();
-    if (stages == 1 && exists(next)) load_chunk(next);
+    if (stages == 2 || !exists(next)) return;
+    load(next, Tiles::at_once ? 2 : 0);
+    load_values(next);
+    copy_commit();
   }
 };
 
