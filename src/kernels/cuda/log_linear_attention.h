@@ -28,8 +28,8 @@ struct LogLinearGradients {
 // Whether the kernels of both passes fit on the current device, T is at most 4096 and the workspace at most 4 GB.
 bool log_linear_attention_fits(const LogLinearAttention& p);
 
-// `backward`: of the backward pass. Both passes compute the scores, 2 G T^2 bytes per sequence; the backward pass also
-// needs 16 H T^2 / 64 bytes.
+// `backward`: of the backward pass. Grows with 2 G T^2 bytes per sequence (scores), and in the backward pass with
+// H T^2 / 16 more (sums of rows and columns).
 size_t log_linear_attention_workspace_bytes(const LogLinearAttention& p, bool backward);
 
 // Return cudaErrorInvalidValue if sizes are out of range.
