@@ -33,10 +33,10 @@ void check_levels(const Tensor& q, const Tensor& k, const Tensor& v, const Tenso
 }  // namespace
 
 OutAndState log_linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
-                                 const Tensor& weights, int64_t position, const Tensor& state) {
+                                 const Tensor& weights, int64_t position, const Tensor& state, bool final_state) {
   check_levels(q, k, v, g, weights, state);
-  const auto out = kernels::run(op::LogLinearAttention{position}, {q, k, v, g, weights, state});
-  return {out[0], out[1]};
+  const auto out = kernels::run(op::LogLinearAttention{position, final_state}, {q, k, v, g, weights, state});
+  return {out[0], final_state ? out[1] : Tensor()};
 }
 
 OutAndState log_linear_attention_step(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
@@ -46,7 +46,7 @@ OutAndState log_linear_attention_step(const Tensor& q, const Tensor& k, const Te
   const auto type = v.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const auto wide = [&](const Tensor& x) { return x.defined() ? x.to(type) : x; };
   const auto out = naive::log_linear_attention(
-      {position}, {wide(q), wide(k), wide(v), wide(g), wide(weights), wide(state)}, nullptr);
+      {position, true}, {wide(q), wide(k), wide(v), wide(g), wide(weights), wide(state)}, nullptr);
   return {out[0].to(v.scalar_type()), out[1]};
 }
 

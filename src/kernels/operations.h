@@ -36,8 +36,9 @@ struct TrapezoidAttention {  // q, k, v, g, here, before, skip?, state?, last k?
 struct Mesa {     // q, k, v, beta, g, ridge, state? -> out, state
   int64_t steps;  // of the solver
 };
-struct LogLinearAttention {  // q, k, v, g, levels, state? -> out, state
+struct LogLinearAttention {  // q, k, v, g, levels, state? -> out, state (if final_state)
   int64_t position;          // of the first frame
+  bool final_state;
 };
 struct Gru {  // input gates, weight, bias, first state -> h
   double a_min;

@@ -77,7 +77,9 @@ OutAndState mesa_attention(const at::Tensor& q, const at::Tensor& k, const at::T
 // level(t, s) = 0 if t = s, else 1 + floor(log2(t xor s)), at most L - 1, with positions counted from the start of the
 // sequence; `position` is that of the first frame. q, k [B,T,G,K] with H % G == 0; v [B,T,H,V]; g [B,T,H]; weights w
 // [B,T,H,L], L >= 8. The state [B,H,L-1,K,V] holds the sum of each level but 0 that frame `position` would read.
+// Without final_state, the state is returned undefined. Only whole sequences without it have kernels for GPUs.
 OutAndState log_linear_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& g,
-                                 const at::Tensor& weights, int64_t position = 0, const at::Tensor& state = {});
+                                 const at::Tensor& weights, int64_t position = 0, const at::Tensor& state = {},
+                                 bool final_state = true);
 
 }  // namespace sb

@@ -74,7 +74,9 @@ at::Tensor carried_log_linear(const Context& context, const at::Tensor& q, const
   }
   const bool one_step = context.state && q.size(1) == 1 && !kernels::records_gradient({q, k, v, g, weights, state});
   const auto scan = one_step ? log_linear_attention_step(q, k, v, g, weights, context.position(), state)
-                             : log_linear_attention(q, k, v, g, weights, context.position(), state);
+                             : log_linear_attention(q, k, v, g, weights, context.position(), state,
+                                                    /*final_state=*/context.state != nullptr);
+  if (!context.state) return scan.out;
   context.carry("state", scan.state.select(2, 0));
   context.carry("state.levels", scan.state.narrow(2, 1, scan.state.size(2) - 1));
   return scan.out;

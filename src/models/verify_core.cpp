@@ -113,7 +113,9 @@ const std::map<std::string, Runner>& runners() {
       {"mamba3", mamba3},
       {"mesa", mesa},
       {"log_linear",
-       [](Inputs& in) { return log_linear_attention(in("q"), in("k"), in("v"), in("g"), in("level_scales")).out; }},
+       [](Inputs& in) {
+         return log_linear_attention(in("q"), in("k"), in("v"), in("g"), in("level_scales"), 0, {}, false).out;
+       }},
       {"ssd", ssd},
       {"selective_scan", scan},
   };

@@ -1,5 +1,6 @@
 // The recurrences on a CUDA device against the loop in double.
 #include "cuda_claims.h"
+#include "kernels/operations.h"
 
 namespace sb::test {
 namespace {
@@ -281,6 +282,48 @@ TEST_F(CudaRecurrences, TrapezoidAttentionEqualsTheLoop) {
                        with(kernels::Backend::naive, f), given, kModes);
       if (T == 200) expect_same_on_device("trapezoid_attention", f, given, Mode::bf16);
     }
+}
+
+// Whole sequences have a kernel; those in pieces run in ATen operations.
+TEST_F(CudaRecurrences, LogLinearAttentionEqualsTheLoop) {
+  const std::pair<int64_t, int64_t> heads[] = {{128, 78}, {64, 64}, {128, 72}, {16, 8}, {81, 162}, {256, 256}};
+  size_t head = 0, level = 0;
+  for (const int64_t T : kLengths) {
+    const auto& [K, V] = heads[head++ % 6];
+    const int64_t B = T > 1000 ? 1 : 2, H = 4, G = T % 2 ? 1 : 2, L = T % 3 ? 15 : 8;
+    const Givens given{{"q", noise({B, T, G, K}, 1)},
+                       {"k", noise({B, T, G, K}, 2)},
+                       {"v", noise({B, T, H, V}, 3)},
+                       {"g", log_decays({B, T, H}, kLevels[level++ % 5], 4), Kind::wide, "q"},
+                       {"weights", at::softplus(noise({B, T, H, L}, 5)), Kind::wide}};
+    const Operation f = [](const Tensors& x) -> Tensors {
+      return {log_linear_attention(x[0], x[1], x[2], x[3], x[4], 0, {}, /*final_state=*/false).out};
+    };
+    expect_on_device("log_linear_attention", c10::str("T ", T, " ", K, " x ", V), f, with(kernels::Backend::naive, f),
+                     given, kModes);
+    if (T == 200) expect_same_on_device("log_linear_attention", f, given, Mode::bf16);
+    const Tensor q = at::empty({B, T, G, K}, at::TensorOptions(kDevice).dtype(at::kBFloat16)),
+                 v = at::empty({B, T, H, V}, q.options()), g = at::empty({B, T, H}, q.options().dtype(at::kFloat)),
+                 weights = at::empty({B, T, H, L}, g.options());
+    EXPECT_TRUE(kernels::has_kernel(op::LogLinearAttention{0, false}, {q, q, v, g, weights, Tensor()})) << T;
+    EXPECT_FALSE(kernels::has_kernel(op::LogLinearAttention{0, true}, {q, q, v, g, weights, Tensor()})) << T;
+  }
+  // q, k and v as slices of one tensor, as the model's convolution gives them
+  const Givens given{{"q", noise({2, 100, 1, 64}, 1)},
+                     {"k", noise({2, 100, 1, 64}, 2)},
+                     {"v", noise({2, 100, 4, 72}, 3)},
+                     {"g", log_decays({2, 100, 4}, 1, 4), Kind::wide, "q"},
+                     {"weights", at::softplus(noise({2, 100, 4, 15}, 5)), Kind::wide}};
+  const auto out = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensors& x) -> Tensors {
+    return {log_linear_attention(q, k, v, x[3], x[4], 0, {}, /*final_state=*/false).out};
+  };
+  const Operation whole = [&](const Tensors& x) { return out(x[0], x[1], x[2], x); };
+  const Operation sliced = [&](const Tensors& x) {
+    const Tensor wide = at::cat({x[2].flatten(2), x[1].flatten(2), x[0].flatten(2)}, 2);
+    return out(wide.narrow(2, 352, 64).unsqueeze(2), wide.narrow(2, 288, 64).unsqueeze(2),
+               wide.narrow(2, 0, 288).view({2, 100, 4, 72}), x);
+  };
+  expect_on_device("log_linear_attention", "slices", sliced, with(kernels::Backend::naive, whole), given, kModes);
 }
 
 TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {

@@ -172,6 +172,23 @@ TEST_F(NewerAttention, LevelsInPiecesEqualTheWholeInEitherForm) {
     }
 }
 
+TEST_F(NewerAttention, LevelsGiveTheSameBytesWithoutTheFinalState) {
+  const Tensors x = log_linear(150, false).inputs;
+  const auto outputs = [&](bool final_state) {
+    Tensors leaves;
+    for (const Tensor& t : x) leaves.push_back(t.detach().clone().set_requires_grad(true));
+    const OutAndState read =
+        log_linear_attention(leaves[0], leaves[1], leaves[2], leaves[3], leaves[4], 0, {}, final_state);
+    EXPECT_EQ(read.state.defined(), final_state);
+    read.out.sum().backward();
+    Tensors all = {read.out.detach()};
+    for (const Tensor& t : leaves) all.push_back(t.grad());
+    return all;
+  };
+  const Tensors with = outputs(true), without = outputs(false);
+  for (size_t i = 0; i < with.size(); ++i) EXPECT_TRUE(at::equal(with[i], without[i])) << i;
+}
+
 // The definition, pair by pair.
 TEST_F(NewerAttention, LevelsFollowTheHighestDifferingBit) {
   const int64_t T = 140;

@@ -104,11 +104,17 @@ kernels::Tensors log_linear_attention(const op::LogLinearAttention& op, const ke
     }
     at_level(m) = add(at_level(m), block);
   }
-  const Tensor none = at::zeros({v.size(0), H, k.size(4), v.size(4)}, v.options());
-  for (Tensor& each : S) each = each.defined() ? each : none;
-  if (out.empty()) return {at::zeros_like(v_in), at::stack(S, 2)};
-  const Tensor joined = at::stack(out, 2).flatten(2, 3).narrow(2, first_row, T);
-  return {joined.transpose(1, 2).to(v_in.scalar_type()), at::stack(S, 2)};
+  kernels::Tensors results = {at::zeros_like(v_in)};
+  if (!out.empty()) {
+    const Tensor joined = at::stack(out, 2).flatten(2, 3).narrow(2, first_row, T);
+    results[0] = joined.transpose(1, 2).to(v_in.scalar_type());
+  }
+  if (op.final_state) {
+    const Tensor none = at::zeros({v.size(0), H, k.size(4), v.size(4)}, v.options());
+    for (Tensor& each : S) each = each.defined() ? each : none;
+    results.push_back(at::stack(S, 2));
+  }
+  return results;
 }
 
 }  // namespace sb::aten

@@ -33,7 +33,9 @@ kernels::Tensors log_linear_attention(const op::LogLinearAttention& op, const ke
     }
     S[static_cast<size_t>(m)] = S[static_cast<size_t>(m)] + block;
   }
-  return {out.empty() ? at::zeros_like(v) : at::stack(out, 1), at::stack(S, 2)};
+  kernels::Tensors results = {out.empty() ? at::zeros_like(v) : at::stack(out, 1)};
+  if (op.final_state) results.push_back(at::stack(S, 2));
+  return results;
 }
 
 }  // namespace sb::naive

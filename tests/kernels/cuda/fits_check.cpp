@@ -15,6 +15,7 @@
 #include "kernels/cuda/forgetting_attention.h"
 #include "kernels/cuda/gated_delta.h"
 #include "kernels/cuda/general_delta.h"
+#include "kernels/cuda/log_linear_attention.h"
 #include "kernels/cuda/selective_scan.h"
 
 namespace {
@@ -209,6 +210,26 @@ bool decayed_attention(int precision, Decay decay, int K, int V) {
       });
 }
 
+LogLinearAttention log_linear_problem(int precision, int time, int K, int V) {
+  const ConstRows in{memory, 8, 8, 8};
+  auto* const floats = reinterpret_cast<float*>(memory);
+  return {2, time, 4, 2, K, V, 15, static_cast<Precision>(precision), in, in, in, floats, floats};
+}
+
+bool log_linear_attention(int precision, int time, int K, int V) {
+  const Rows out{memory, 8, 8, 8};
+  const LogLinearAttention p = log_linear_problem(precision, time, K, V);
+  const auto name = std::string("log_linear_attention ") + kPrecisions[precision] + " T " + std::to_string(time) +
+                    " K " + std::to_string(K) + " V " + std::to_string(V);
+  return check(
+      name, [&] { return log_linear_attention_fits(p); },
+      [&] {
+        auto* const floats = reinterpret_cast<float*>(memory);
+        return log_linear_attention_forward(p, out, memory, nullptr) == cudaSuccess &&
+               log_linear_attention_backward(p, {p.v, out, out, out, floats, floats}, memory, nullptr) == cudaSuccess;
+      });
+}
+
 bool selective_scan(bool bf16, int states, int time) {
   SelectiveScan p{};
   p.batch = 2, p.time = time, p.channels = 100, p.states = states, p.bf16 = bf16;
@@ -239,9 +260,12 @@ void check_device(const Device& device) {
         for (const int factors : {1, 2, 4}) gated_delta(precision, factors, K, V);
         general_delta(precision, K, V);
         for (const Decay decay : {Decay::scalar, Decay::vector}) decayed_attention(precision, decay, K, V);
+        expect(log_linear_attention(precision, 200, K, V), "log-linear attention has kernels");
       }
     }
   }
+  expect(log_linear_attention(0, 4096, 128, 78), "log-linear attention has kernels at T = 4096");
+  expect(!log_linear_attention_fits(log_linear_problem(0, 4097, 128, 78)), "no kernels beyond T = 4096");
   for (const int states : {8, 16, 32, 64, 128, 256})
     for (const bool bf16 : {true, false})
       for (const int time : {200, 8192}) selective_scan(bf16, states, time);  // whole, and divided into segments
