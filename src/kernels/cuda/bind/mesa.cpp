@@ -62,7 +62,9 @@ bool supports_mesa(const op::Mesa&, const Tensors& in) {
     if (!readable_or_absent(x)) return false;
   const int64_t K = in[0].size(3), V = in[2].size(3);
   if ((!is_low(in[2]) && !kernels::tf32_is_allowed()) || K > 128 || V > 128) return false;
-  DecayedAttention p{1, 1, 1, 1, K, K + V, Precision::tf32, Decay::scalar, 1};
+  DecayedAttention p{};
+  p.batch = p.time = p.heads = p.groups = 1, p.key_width = K, p.value_width = K + V;
+  p.precision = Precision::tf32, p.decay = Decay::scalar;
   const c10::DeviceGuard on(in[2].device());
   return mesa_fits(K, V) && decayed_attention_fits(p);
 }
