@@ -52,7 +52,8 @@ std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
   std::vector<std::string> out;
   if (v.comparison->statistic != Statistic::accuracy) return out;
   const auto add = [&](const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
-    if (const auto n_gram = n_gram_above(models, arm, figure))
+    const auto n_gram = n_gram_above(models, arm, figure);
+    if (n_gram && share(figure->mean) != share(*n_gram))
       out.push_back(formatted("{} is below the n-gram on task {}: {} against {}", model_title(models[0].model),
                               v.comparison->task, share(figure->mean), share(*n_gram)));
   };

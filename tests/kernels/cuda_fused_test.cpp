@@ -6,6 +6,7 @@
 #include "kernels/adam_update.h"
 #include "kernels/frame_rows.h"
 #include "kernels/matmul.h"
+#include "kernels/operations.h"
 
 namespace sb::test {
 namespace {
@@ -280,6 +281,24 @@ TEST_F(CudaFused, CausalAttention) {
   expect("causal_attention", "offset 5",
          [](const Tensors& in) -> Tensors { return {causal_attention(in[0].narrow(1, 0, 30), in[1], in[2], 5)}; },
          {{"q", noise({2, 35, 2, 64}, 1)}, {"k", noise({2, 35, 2, 64}, 2)}, {"v", noise({2, 35, 2, 64}, 3)}});
+}
+
+// A carried cache: without gradients, in flash attention.
+TEST_F(CudaFused, CausalAttentionBehindACache) {
+  const at::NoGradGuard no_grad;
+  for (const int64_t offset : {1, 70, 1024})
+    for (const int64_t time : {1, 65, 513})
+      for (const int64_t width : {12, 64, 81}) {
+        const Tensor q = noise({2, time, 2, width}, 1), k = noise({2, offset + time, 2, width}, 2),
+                     v = noise({2, offset + time, 2, width}, 3);
+        const auto low = [](const Tensor& x) { return x.to(at::kBFloat16).to(kDevice); };
+        const Tensor truth = causal_attention(q, k, v, offset);
+        const Tensor found = causal_attention(low(q), low(k), low(v), offset);
+        ASSERT_TRUE(kernels::has_kernel(op::CausalAttention{offset}, {low(q), low(k), low(v)}));
+        EXPECT_LT((found.cpu().to(at::kDouble) - truth).abs().max().item<double>() / truth.abs().max().item<double>(),
+                  2e-2)
+            << "offset " << offset << " T " << time << " width " << width;
+      }
 }
 
 TEST_F(CudaFused, ForgettingAttention) {

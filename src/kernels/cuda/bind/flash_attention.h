@@ -50,8 +50,8 @@ inline Tensor frames_first(const Tensor& x, int64_t width) {
 
 // q, k, v [B,H,T,padded] -> these, the output, its log-sum-exps [B,H,T], and the two tensors of the dropout's state,
 // which the backward pass asks for
-inline Tensors flash_forward(const Tensor& q, const Tensor& k, const Tensor& v, double scale) {
-  const auto found = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, /*is_causal=*/true, false, scale);
+inline Tensors flash_forward(const Tensor& q, const Tensor& k, const Tensor& v, double scale, bool causal = true) {
+  const auto found = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, causal, false, scale);
   return {q, k, v, std::get<0>(found), std::get<1>(found), std::get<6>(found), std::get<7>(found)};
 }
 
