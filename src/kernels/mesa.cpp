@@ -18,8 +18,7 @@ OutAndState mesa_attention(const Tensor& q, const Tensor& k, const Tensor& v, co
   kernels::check_shape(where, "g", g, {B, T, H});
   kernels::check_shape(where, "ridge", ridge, {H, K});
   if (state.defined()) kernels::check_shape(where, "state", state, {B, H, K, K + v.size(3)});
-  kernels::check_alike(where, v, {q, k});
-  kernels::check_alike(where, v, {beta, g, ridge, state}, /*float32_too=*/true);
+  kernels::check_alike(where, v, {q, k, beta, g, ridge, state}, /*float32_too=*/true);
   const auto out = kernels::run(op::Mesa{steps}, {q, k, v, beta, g, ridge, state});
   return {out[0], out[1]};
 }

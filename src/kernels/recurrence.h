@@ -69,7 +69,8 @@ OutAndState trapezoid_attention(const at::Tensor& q, const at::Tensor& k, const 
 
 // (f) G_t = e^{g_t} G_{t-1} + beta_t k_t k_t^T;  S_t = e^{g_t} S_{t-1} + beta_t k_t v_t^T
 // o_t = S_t^T (G_t + diag(ridge))^{-1} q_t, solved by `steps` steps of conjugate gradients (naive: exactly)
-// q, k [B,T,H,K]; v [B,T,H,V]; beta, g [B,T,H]; ridge [H,K], > 0; state [B,H,K,K+V] holds G, then S.
+// q, k [B,T,H,K]; v [B,T,H,V]; beta, g [B,T,H]; ridge [H,K], > 0; state [B,H,K,K+V] holds G, then S. q and k may be
+// float32 beside values in half precision.
 OutAndState mesa_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& beta,
                            const at::Tensor& g, const at::Tensor& ridge, int64_t steps, const at::Tensor& state = {});
 

@@ -582,6 +582,11 @@ TEST_F(DISABLED_CudaTimes, Table) {
     time(name("forgetting_attention"),
          [](const Tensors& x) -> Tensors { return {forgetting_attention(x[0], x[1], x[2], x[3])}; },
          {random({B, T, H, K}), random({B, T, H, K}), random({B, T, H, K}), g.clone().requires_grad_()});
+    const auto unit_rows = [&] { return l2_normalise(random({B, T, H, K}, wide).detach()).requires_grad_(); };
+    time(name("mesa_attention"),
+         [](const Tensors& x) -> Tensors { return {mesa_attention(x[0], x[1], x[2], x[3], x[4], x[5], 30).out}; },
+         {unit_rows(), unit_rows(), random({B, T, H, K}), random({B, T, H}, wide).detach().sigmoid().requires_grad_(),
+          g.clone().requires_grad_(), random({H, K}, wide).detach().abs().add(0.25).requires_grad_()});
     const Tensor in_weight = random({6 * d, d}, wide);
     time(name("project to 6 d"), [](const Tensors& x) -> Tensors { return {project(x[0], x[1], {}, x[2])}; },
          {random({B, T, d}), in_weight, in_weight.detach().to(at::kBFloat16)});

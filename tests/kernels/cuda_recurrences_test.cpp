@@ -153,6 +153,35 @@ Operation scan(double a_min) {
   };
 }
 
+struct MesaCase {
+  int64_t B, T, H, K, V;
+  double level;
+  Kind keys;  // of keys and queries: float32 beside values in bf16, as the model has them, or as the values
+};
+// The state is as a sequence leaves it: G is symmetric and positive.
+Givens given(const MesaCase& c) {
+  const auto seed = static_cast<uint64_t>(c.T * 1000 + c.K * 10 + c.V);
+  const Tensor root = noise({c.B, c.H, c.K, c.K}, seed + 6);
+  const Tensor G = at::matmul(root, root.transpose(-1, -2)) / static_cast<double>(c.K);
+  return {{"q", unit_rows(noise({c.B, c.T, c.H, c.K}, seed + 1)), c.keys},
+          {"k", unit_rows(noise({c.B, c.T, c.H, c.K}, seed + 2)), c.keys},
+          {"v", noise({c.B, c.T, c.H, c.V}, seed + 3)},
+          {"beta", at::sigmoid(noise({c.B, c.T, c.H}, seed + 7)), Kind::wide, "v"},
+          {"g", log_decays({c.B, c.T, c.H}, c.level, seed + 4), Kind::wide, "q"},
+          {"ridge", 0.25 + noise({c.H, c.K}, seed + 5).abs(), Kind::wide},
+          {"state", c.T % 7 == 2 ? Tensor() : at::cat({G, noise({c.B, c.H, c.K, c.V}, seed + 8)}, -1), Kind::wide}};
+}
+Tensors mesa(const Tensors& x) {
+  Tensor state = x[6];
+  if (state.defined()) {
+    const int64_t K = x[0].size(3), V = x[2].size(3);
+    const Tensor G = state.narrow(-1, 0, K);
+    state = at::cat({(G + G.transpose(-1, -2)) / 2, state.narrow(-1, K, V)}, -1);
+  }
+  const OutAndState r = mesa_attention(x[0], x[1], x[2], x[3], x[4], x[5], 30, state);
+  return {r.out, r.state};
+}
+
 // x[i] for i in `timed` are cut along time; the last of them is the state.
 Operation in_two(const Operation& f, int64_t cut, std::vector<size_t> timed, size_t state) {
   return [=](const Tensors& x) -> Tensors {
@@ -324,6 +353,25 @@ TEST_F(CudaRecurrences, LogLinearAttentionEqualsTheLoop) {
                wide.narrow(2, 0, 288).view({2, 100, 4, 72}), x);
   };
   expect_on_device("log_linear_attention", "slices", sliced, with(kernels::Backend::naive, whole), given, kModes);
+}
+
+// bf16 and TF32 have a kernel for heads up to 128 wide; float32 and wider heads run in ATen.
+TEST_F(CudaRecurrences, MesaAttentionEqualsTheLoop) {
+  const std::pair<int64_t, int64_t> heads[] = {{100, 100}, {72, 72},   {64, 64}, {81, 33},
+                                               {96, 96},   {128, 128}, {17, 40}, {136, 136}};
+  size_t head = 0, level = 0;
+  for (const int64_t T : {1, 2, 16, 17, 63, 64, 65, 127, 200, 310})
+    for (const Kind keys : {Kind::wide, Kind::operand}) {
+      const auto& [K, V] = heads[head++ % 8];
+      const MesaCase c{2, T, 3, K, V, kLevels[level++ % 5], keys};
+      expect_on_device("mesa_attention",
+                       c10::str("T ", T, " ", K, " x ", V, " level ", c.level, keys == Kind::wide ? " wide" : ""), mesa,
+                       with(kernels::Backend::naive, mesa), given(c), kModes);
+      if (T == 200) expect_same_on_device("mesa_attention", mesa, given(c), Mode::bf16);
+    }
+  for (const int64_t cut : {1, 16, 64, 77})
+    expect_on_device("mesa_attention", c10::str("cut at ", cut), in_two(mesa, cut, {0, 1, 2, 3, 4}, 6),
+                     with(kernels::Backend::naive, mesa), given(MesaCase{2, 100, 2, 100, 100, 1, Kind::wide}), kModes);
 }
 
 TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {

@@ -34,15 +34,15 @@ class MesaNet final : public Mixer {
     const auto parts = slices(project(x, in_), {2 * d, d});
     const auto gates = slices(wide(project(x, gates_, gate_bias_)), {h, h});
     const auto mixed = short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context);
-    // The solver works in float, and amplifies the rounding of keys.
+    // The solver amplifies the rounding of keys, not that of values.
     const auto qk = slices(l2_normalise(wide(heads_of(mixed, 2 * h))), {h, h}, 2);
     const auto g = bounded_below(log_sigmoid(gates[0], 1), o_[switches::a_min]);
     const auto beta = sigmoid_gate(gates[1], 1);
     context.record("write", beta);
     if (context.gates) context.record("decay", g.exp());
     const auto ridge = (at::softplus(wide(lambda_->value)) + 0.25).view({h, head_});
-    const auto read = mesa_attention(qk[0], qk[1], wide(heads_of(parts[1], h)), beta, g, ridge, solver_steps,
-                                     context.carried("state"));
+    const auto read =
+        mesa_attention(qk[0], qk[1], heads_of(parts[1], h), beta, g, ridge, solver_steps, context.carried("state"));
     context.carry("state", read.state);
     return project(flat_heads(rms_norm(read.out.to(x.scalar_type()), norm_->value, 1e-5)), out_);
   }

@@ -16,6 +16,7 @@
 #include "kernels/cuda/gated_delta.h"
 #include "kernels/cuda/general_delta.h"
 #include "kernels/cuda/log_linear_attention.h"
+#include "kernels/cuda/mesa.h"
 #include "kernels/cuda/selective_scan.h"
 
 namespace {
@@ -271,6 +272,9 @@ void check_device(const Device& device) {
       for (const int time : {200, 8192}) selective_scan(bf16, states, time);  // whole, and divided into segments
   expect((r.wgmma_launches > 0) == (device.major == 9), "warp-group kernels run on Hopper and nowhere else");
   expect(forgetting_attention_fits(400, 104), "forgetting attention has a kernel at T = 400");
+  expect(mesa_fits(72, 72), "MesaNet has kernels");
+  expect(mesa_fits(100, 100) == (device.shared > 120 << 10), "MesaNet with heads of 100 has kernels if a tile fits");
+  expect(!mesa_fits(129, 64), "MesaNet has no kernels for wide heads");
   // The paper's models in bf16
   expect(gated_delta(0, 1, 72, 144), "Gated DeltaNet has kernels");
   expect(gated_delta(0, 1, 81, 162), "DeltaNet has kernels");
