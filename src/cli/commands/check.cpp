@@ -101,8 +101,7 @@ std::string as_json(const FolderCheck& found) {
   }
   json["suites"] = found.suites;
   Json& archives = json["archives"] = Json::array();  // damaged ones
-  for (const auto& archive : found.archives)
-    archives.push_back({{"file", archive.path}, {"problem", archive.problem}});
+  for (const auto& archive : found.archives) archives.push_back({{"file", archive.path}, {"problem", archive.problem}});
   json["notes"] = found.notes;
   return json_document(json);
 }
@@ -110,8 +109,7 @@ std::string as_json(const FolderCheck& found) {
 Exit run(const Options& options) {
   const FolderCheck found = check_folders(options.folders, options.rules, "check");
   deliver_both(options.json, as_json(found), as_text(found));
-  const bool damaged =
-      count(found.reports, RunState::damaged) > 0 || !found.suites.empty() || !found.archives.empty();
+  const bool damaged = count(found.reports, RunState::damaged) > 0 || !found.suites.empty() || !found.archives.empty();
   return damaged ? Exit::check_failed : Exit::done;
 }
 
