@@ -78,8 +78,8 @@ constexpr const char* kExternal = " (external)";  // ends the names that record(
 // The program's models; only their names are known without torch.
 void check_model_name(const RunConfig& config) {
   static const std::vector<std::string> names = {
-#define SB_MODEL(name) #name,
-#include "models/zoo.def"
+#define SB_MODEL(name, ...) #name,
+#include "base/models.def"
 #undef SB_MODEL
   };
   const std::string& name = config.model.name;

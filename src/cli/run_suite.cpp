@@ -68,7 +68,6 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
   if (options.slurm.submit && options.gpus > 0 && !usable_gpus().built && !options.slurm.dry_run)
     throw bad_input(options.command + " --gpus",
                     "every job would fail, because the nodes run this program: " + usable_gpus().missing);
-  if (const std::string line = memory_note(options.slurm); !line.empty()) complain(line);
   if (options.slurm.submit && options.gpus > 0 && usable_gpus().count == 0)
     complain("note: nodes are asked for a GPU; here none can be used: " + usable_gpus().missing);
   const KnownRuns known = known_runs(options.reuse, options.command + " --reuse");

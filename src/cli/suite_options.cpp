@@ -79,9 +79,8 @@ void add_slurm_options(Arguments& arguments, SlurmOptions& options) {
   arguments.integer("--max-parallel", options.max_parallel, 0, 100000,
                     "Maximum number of active tasks; 0: Slurm's limit");
   arguments.flag("--requeue", options.requeue, "Requeue a task at its time limit and when its node fails");
-  arguments.texts(
-      "--sbatch", options.raw, "OPTIONS",
-      "More options for sbatch, each as --key=value or a flag: \"--qos=long --constraint=a100\"; can be repeated");
+  arguments.texts("--sbatch", options.sbatch, "OPTION",
+                  "One more option for sbatch, as --sbatch --qos=long; can be repeated");
 }
 
 void check_slurm_options(const SlurmOptions& options, const Arguments& arguments) {

@@ -7,22 +7,16 @@
 #include <omp.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string_view>
 #include <system_error>
 #include <thread>
 
-#include "base/number.h"
-#include "base/signal_blocker.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/program.h"
@@ -33,13 +27,8 @@
 #include "jobs/progress.h"
 #include "jobs/run_names.h"
 #include "kernels/cpu/block_pool.h"
-#include "store/result.h"
-#include "store/run_check.h"
-#include "store/run_store.h"
 #include "train/gpu.h"
-#include "train/provenance.h"
-#include "train/ranks/process_group.h"
-#include "train/trainer.h"
+#include "train/ranks/work_on_run.h"
 
 namespace sb::cli {
 namespace {
@@ -68,29 +57,6 @@ void set_thread_count(int threads) {
   at::parallel_for(0, threads, 1, [](int64_t, int64_t) {});  // starts the threads now, while they are available
 }
 
-constexpr double kLockPatience = 30;  // seconds to wait for a live lock owner, which may be about to finish
-constexpr auto kTick = std::chrono::milliseconds(200);
-
-// Calls `tick` several times a second on its own thread, which blocks signals.
-class Ticker {
- public:
-  explicit Ticker(std::function<void()> tick) {
-    const SignalBlocker here;
-    try {
-      thread_ = std::jthread([this, tick = std::move(tick)](const std::stop_token& end) {
-        std::unique_lock lock(mutex_);
-        while (!wake_.wait_for(lock, end, kTick, [&] { return end.stop_requested(); })) tick();
-      });
-    } catch (const std::system_error&) {  // no thread available: no ticks
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::jthread thread_;
-};
-
 RunProgress in_words(const TrainProgress& p) {
   return {p.phase, p.update, p.updates, p.loss, p.valid, p.metric};
 }
@@ -102,28 +68,6 @@ void machine_line(const RunProgress& p) {
     finish_output();
   } catch (const Error&) {
     request_stop();
-  }
-}
-
-// Opens the run folder once no other process works on it; runs of a killed suite need a moment to save and end. Waits
-// for an owner of unknown state until it is known to be alive or dead. Polls `stop` meanwhile.
-std::unique_ptr<RunStore> claim(const ResolvedConfig& config, const std::string& root,
-                                const std::function<void(const std::string&)>& waiting,
-                                const std::function<bool()>& stop) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLockPatience);
-  LockWatch watch;
-  for (bool said = false;; said = true) {
-    try {
-      return std::make_unique<RunStore>(root, config, real_file_system(), &watch);
-    } catch (const Error& error) {
-      const bool over = watch.beating() && std::chrono::steady_clock::now() > until;
-      if (error.code() != Exit::stopped || over) throw;
-      if (!said) {
-        waiting(std::string(error.what()) + ", waiting up to " + fixed(std::max(kLockPatience, watch.proof()), 0) +
-                " s for it to end or be known to be dead");
-      }
-      if (stop() || stop_within(0.2)) throw;
-    }
   }
 }
 
@@ -215,7 +159,6 @@ void add_root(Arguments& arguments, std::string& root, const std::string& initia
 
 namespace {
 
-// Exits without destructors, since threads of the process group may hang while waiting for a lost rank.
 [[noreturn]] void end_at_once(const GroupEnded& end) {
   const bool lost = end.code() == Exit::lost_rank;
   if (!end.already_reported())
@@ -223,130 +166,78 @@ namespace {
   ::_exit(static_cast<int>(end.code()));
 }
 
-// Prepares the run. There is nothing to save yet, so a stop request to one rank ends all ranks at once.
-PreparedRun prepared(const ResolvedConfig& config, ProcessGroup* group) {
-  std::optional<Ticker> ticker;
-  if (group != nullptr) {
-    ticker.emplace([group] {
-      if (stop_requested() || group->stop_asked() || group->ended())
-        end_at_once(group->fail(Exit::stopped, "[train] stopped before its first update"));
-    });
-  }
-  return PreparedRun(config, group);
-}
+// What the work on a run reports: for people on standard error, or for the suite that started this process on standard
+// output.
+class RunOutput {
+ public:
+  RunOutput(const ResolvedConfig& config, std::string folder, bool machine)
+      : config_(config), folder_(std::move(folder)), machine_(machine) {}
 
-// For rank 0, which writes the files, or for a single process (no group).
-Exit work_and_write(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by,
-                    ProcessGroup* group) {
-  const std::string folder = root + "/" + config.run_id;
-  const auto tell_ranks = [&](Order order) {
-    if (group != nullptr) group->broadcast(order);
-  };
-  const auto finished = [&] {
-    if (!has_result(folder)) return false;
-    if (const std::string line = kept_label(config, folder); !line.empty()) complain(line);
-    return true;
-  };
-  if (finished()) {
-    tell_ranks(Order::done);
-    return Exit::done;
+  WorkHooks hooks() {
+    WorkHooks out;
+    out.stop_requested = stop_requested;
+    out.stop_within = stop_within;
+    out.graceful_stop = [] { return std::make_shared<GracefulStop>(); };
+    out.display = [this] {
+      auto people = std::make_shared<RunProgressReport>(run_names({config_}).front(), standard_error());
+      people_ = people.get();
+      return people;
+    };
+    out.saving = defer_exit;
+    out.kept = [this] {
+      if (const std::string line = kept_label(config_, folder_); !line.empty()) complain(line);
+    };
+    out.waiting = [this](const std::string& line) {
+      say(line);
+      tell({"waiting", 0, config_.values.train.updates, 0, -1});
+    };
+    out.warning = [this](const std::string& line) { say("warning: " + line); };
+    out.begins = warn_about_slow_blas;
+    out.progress = [this](const TrainProgress& p) { tell(in_words(p)); };
+    if (!machine_) out.tick = [this](bool stopping) { tick(stopping); };
+    out.stopped = [this] { say("[train] stopped, the same command resumes it, " + folder_); };
+    return out;
   }
-  tell_ranks(Order::go_on);
-  PreparedRun run = prepared(config, group);
-  const GracefulStop saves;
-  RunProgressReport people(run_names({config}).front(), standard_error());
-  const auto say = [&](const std::string& line) { machine ? complain(line) : people.say(line); };
-  const auto tell = [&](const RunProgress& p) { machine ? machine_line(p) : people.report(p); };
-  const auto stop = [group] {
-    if (group != nullptr) group->alive();
-    return stop_requested() || (group != nullptr && (group->stop_asked() || group->ended()));
-  };
-  const auto waiting = [&](const std::string& line) {
-    say(line);
-    tell({"waiting", 0, config.values.train.updates, 0, -1});
-  };
-  const auto store = claim(config, root, waiting, stop);
-  for (const auto& line : store->restored()) say("warning: " + line);
-  if (finished()) {
-    tell_ranks(Order::done);
-    return Exit::done;
-  }
-  tell_ranks(Order::go_on);
-  warn_about_slow_blas();
-  TrainHooks hooks;
-  hooks.stop = [&] { return stop() || store->lost(); };
-  hooks.saving = defer_exit;
-  hooks.shared_by = shared_by;
-  hooks.warning = [&](const std::string& line) { say("warning: " + line); };
-  hooks.progress = [&](const TrainProgress& p) { tell(in_words(p)); };
-  std::optional<Ticker> ticker;
-  if (!machine) {
-    ticker.emplace([&people, group, said = false]() mutable {
-      people.tick();
-      if (said || !(stop_requested() || (group != nullptr && group->stop_asked()))) return;
-      said = true;
-      people.say("[train] stopping after this update and saving; another signal stops at once");
-    });
-  }
-  const RunStatus status = train(run, *store, hooks);
-  ticker.reset();
-  if (status != RunStatus::stopped) return Exit::done;
-  say("[train] stopped, the same command resumes it, " + folder);
-  return Exit::stopped;
-}
 
-Exit follow_writer(const ResolvedConfig& config, ProcessGroup& group) {
-  if (group.broadcast(Order::go_on) == Order::done) return Exit::done;
-  PreparedRun run = prepared(config, &group);
-  if (group.broadcast(Order::go_on) == Order::done) return Exit::done;
-  TrainHooks hooks;
-  hooks.stop = [] { return stop_requested(); };
-  return follow(run, hooks) == RunStatus::stopped ? Exit::stopped : Exit::done;
-}
+ private:
+  void say(const std::string& line) { machine_ ? complain(line) : people_->say(line); }
+  void tell(const RunProgress& p) { machine_ ? machine_line(p) : people_->report(p); }
+  void tick(bool stopping) {
+    people_->tick();
+    if (!stopping || said_stopping_) return;
+    said_stopping_ = true;
+    people_->say("[train] stopping after this update and saving; another signal stops at once");
+  }
 
-// Ranks that differ in one of these would not make the same updates.
-std::string identity(const ResolvedConfig& config) {
-  const Provenance made = provenance();
-  std::map<std::string, std::string> values = config_map(config.canonical);
-  values["build: version"] = made.version;
-  values["build: commit"] = made.commit;
-  values["build: compiler"] = made.compiler;
-  values["build: libtorch"] = made.libtorch;
-  values["build: instructions"] = made.instructions;
-  std::string out;
-  for (const auto& [key, value] : values) out += key + "=" + value + "\n";
-  return out;
+  const ResolvedConfig& config_;
+  std::string folder_;
+  bool machine_;
+  RunProgressReport* people_ = nullptr;
+  bool said_stopping_ = false;
+};
+
+Exit code_of(RunStatus status) {
+  return status == RunStatus::stopped ? Exit::stopped : Exit::done;
 }
 
 }  // namespace
 
 Exit work_on(const ResolvedConfig& config, const std::string& root, bool machine, int shared_by) {
   std::signal(SIGPIPE, SIG_IGN);
-  return work_and_write(config, root, machine, shared_by, nullptr);
+  RunOutput output(config, root + "/" + config.run_id, machine);
+  WorkHooks hooks = output.hooks();
+  hooks.shared_by = shared_by;
+  return code_of(work_on_run(config, root, hooks));
 }
 
 Exit work_together(const ResolvedConfig& config, const std::string& root, const RankPlace& place) {
   std::signal(SIGPIPE, SIG_IGN);
-  check_world(config.values, place);
-  const bool gpu = !device_of(config.values.train).is_cpu();
-  if (place.size == 1 && group_backend(gpu).empty()) return work_and_write(config, root, false, 1, nullptr);
-  std::unique_ptr<ProcessGroup> group;
-  try {
-    group = join_group(place, identity(config), gpu);
-    const GracefulStop together;
-    group->listen(stop_requested);
-    group->end_with(end_at_once);
-    const Exit code =
-        group->writes() ? work_and_write(config, root, false, 1, group.get()) : follow_writer(config, *group);
-    group->leave();
-    return code;
-  } catch (const GroupEnded& end) {
-    end_at_once(end);
-  } catch (const std::exception& error) {
-    if (!group) throw;
-    const Failure failure = failure_of(error);
-    end_at_once(group->fail(failure.code, failure.line));
-  }
+  RunOutput output(config, root + "/" + config.run_id, false);
+  const auto failure = [](const std::exception& error) {
+    const Failure seen = failure_of(error);
+    return Error(seen.code, seen.line);
+  };
+  return code_of(work_on_run(config, root, place, output.hooks(), {failure, end_at_once}));
 }
 
 }  // namespace sb::cli

@@ -1,33 +1,18 @@
 #include "config/protocol.h"
 
-#include <algorithm>
-#include <array>
 #include <optional>
 
 #include "base/format.h"
 #include "base/json.h"
+#include "base/model_facts.h"
 #include "base/number.h"
 
 namespace sb {
 namespace {
 
 constexpr double kPublishedRate = 1e-3;
-constexpr std::array kDeltaFamily = {"delta_net", "gated_delta_net", "gated_delta_product"};
-// Models that are better on valid with a pre-norm residual (configs/choices.toml). The other models were not tried with
-// it.
-constexpr std::array kPreNorm = {"transformer", "gated_delta_net", "mamba2"};
 
 using Config = std::map<std::string, std::string>;
-
-template <class Names>
-bool is_one_of(const Names& names, const std::string& model) {
-  return std::find(names.begin(), names.end(), model) != names.end();
-}
-
-Residual residual_of(Protocol protocol, const std::string& model) {
-  if (protocol == Protocol::corrected) return is_one_of(kPreNorm, model) ? Residual::pre : Residual::post;
-  return model == "transformer" ? Residual::doubled : Residual::post;
-}
 
 const std::string* find(const Config& config, const std::string& key) {
   auto it = config.find(key);
@@ -49,7 +34,7 @@ bool acts(const std::string& key, const Config& config, const std::string& model
   if (key == "train.dropout_until") return number(config, "model.dropout") > 0;
   if (key == "quirks.sum_accumulated") return number(config, "train.accumulate") > 1;
   if (key == "quirks.first_lr_zero") return number(config, "train.warmup") > 0;
-  if (key == "quirks.delta_bf16") return is_one_of(kDeltaFamily, model);
+  if (key == "quirks.delta_bf16") return model_facts(model).published_in_bf16;
   return true;
 }
 
@@ -82,7 +67,8 @@ std::vector<ProtocolSetting> protocol_settings(Protocol protocol, const std::str
                                       {"quirks.delta_bf16", published},
                                       {"quirks.sum_accumulated", published}};
   if (published) out.push_back({"train.dropout_until", int64_t{78}});
-  out.push_back({"model.residual", std::string(to_string(residual_of(protocol, model)))});
+  const ModelFacts facts = model_facts(model);
+  out.push_back({"model.residual", std::string(to_string(published ? facts.published : facts.corrected))});
   return out;
 }
 

@@ -56,14 +56,10 @@ std::string names(const SlurmJob& job) {
 }
 
 std::vector<std::string> sbatch(const std::string& name, const std::vector<std::string>& more,
-                                const std::vector<std::string>& raw, const std::vector<std::string>& script) {
+                                const std::vector<std::string>& asked, const std::vector<std::string>& script) {
   std::vector<std::string> out = {"sbatch", "--parsable", "--job-name=" + name};
-  for (const auto* words : {&more, &raw, &script}) out.insert(out.end(), words->begin(), words->end());
+  for (const auto* words : {&more, &asked, &script}) out.insert(out.end(), words->begin(), words->end());
   return out;
-}
-
-std::vector<std::string> raw_words(const SlurmJob& job) {
-  return split_raw_options(job.options.raw, job.options.command + " --sbatch");
 }
 
 }  // namespace
@@ -162,13 +158,13 @@ std::vector<std::string> tasks_command(const SlurmJob& job, size_t first, size_t
   if (job.options.max_parallel > 0) array += "%" + std::to_string(job.options.max_parallel);
   std::vector<std::string> more = {array, "--output=" + as_pattern(job.folder) + "/%A_%a.log"};
   if (!after.empty()) more.push_back("--dependency=afterany:" + after);
-  return sbatch(array_name(job.label, first), more, raw_words(job), {tasks_path(job), std::to_string(first)});
+  return sbatch(array_name(job.label, first), more, job.options.sbatch, {tasks_path(job), std::to_string(first)});
 }
 
 std::vector<std::string> table_command(const SlurmJob& job, const std::vector<std::string>& jobs) {
   return sbatch(table_name(job.label),
                 {"--dependency=afterany:" + joined(jobs, ":"), "--output=" + as_pattern(job.folder) + "/table.log"},
-                words_for_any_job(raw_words(job)), {table_path(job)});
+                job.options.sbatch, {table_path(job)});
 }
 
 std::vector<std::pair<size_t, size_t>> arrays_of(size_t tasks, size_t most) {

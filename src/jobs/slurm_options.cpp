@@ -29,79 +29,25 @@ void expect_name(const std::string& where, const std::string& text, const std::s
   throw bad_input(where, formatted("expected letters, digits and {}, got '{}'", more, printable(text, 200)));
 }
 
-void expect_memory(const std::string& where, const std::string& text) {
-  if (text.empty()) return;
-  const bool unit = std::string("KMGT").find(text.back()) != std::string::npos;
-  const auto number = parse_unsigned(text.substr(0, text.size() - (unit ? 1 : 0)));
-  if (!number || *number == 0 || *number > 1'000'000'000)
-    throw bad_input(where, "expected a size such as 16G or 4000M, got '" + printable(text) + "'");
-}
-
-bool has_no_unit(const std::string& memory) {
-  return !memory.empty() && memory.back() >= '0' && memory.back() <= '9';
-}
-
-std::string key_of(const std::string& word) {
-  return word.substr(0, word.find('='));
-}
-
-// sbatch takes what begins like an option for it.
-template <class Names>
-bool begins_one_of(const Names& names, const std::string& key) {
-  return std::any_of(names.begin(), names.end(), [&](std::string_view each) { return each.starts_with(key); });
-}
-
 // Options of sbatch that are made here, those that would put something else in the place of the script or keep a job's
-// number from us, and other clusters than the one whose queue is asked.
+// number from us, and other clusters than the one whose queue is asked. sbatch takes what begins like an option for it.
 bool is_ours(const std::string& word) {
   static constexpr std::array<std::string_view, 15> ours = {
       "--array", "--dependency", "--parsable", "--wrap",       "--wait",    "--test-only", "--clusters", "--output",
       "--error", "--job-name",   "--signal",   "--no-requeue", "--requeue", "--time",      "--quiet"};
-  if (word.starts_with("--")) return key_of(word).size() > 2 && begins_one_of(ours, key_of(word));
-  return word.size() > 1 && word.front() == '-' &&
-         std::string_view("adWMoetJQ").find(word[1]) != std::string_view::npos;
+  const std::string key = word.substr(0, word.find('='));
+  if (!word.starts_with("--")) return std::string_view("adWMoetJQ").find(word[1]) != std::string_view::npos;
+  return std::any_of(ours.begin(), ours.end(), [&](std::string_view each) { return each.starts_with(key); });
 }
 
-// A word that is not whole by itself would take the next one, the script's path, for its value.
-bool is_whole_option(const std::string& word) {
-  static constexpr std::array<std::string_view, 14> flags = {
-      "--contiguous", "--exclusive",     "--get-user-env", "--hold",   "--ignore-pbs", "--nice",          "--no-kill",
-      "--overcommit", "--oversubscribe", "--propagate",    "--reboot", "--spread-job", "--use-min-nodes", "--verbose"};
-  static constexpr std::string_view short_flags = "HOksv";
-  if (!word.starts_with("--")) {
-    if (word.size() < 2 || word.front() != '-' || !is_letter_or_digit(word[1])) return false;
-    return (short_flags.find(word[1]) != std::string_view::npos) == (word.size() == 2);
+void expect_options(const std::string& where, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    if (!word.starts_with('-') || word.find_first_not_of('-') == std::string::npos)
+      throw bad_input(where, "expected one option, as --key=value, got '" + printable(word, 200) + "'");
+    if (is_ours(word))
+      throw bad_input(where,
+                      "the suite sets this option itself or cannot work with it, got '" + printable(word, 200) + "'");
   }
-  if (std::find(flags.begin(), flags.end(), word) != flags.end()) return true;
-  const std::string key = key_of(word).substr(2);
-  return !key.empty() && key.front() != '-' && word.size() > key.size() + 3 &&
-         std::all_of(key.begin(), key.end(), [](char c) { return is_letter_or_digit(c) || c == '-'; });
-}
-
-std::vector<std::string> words_of(const std::string& text, const std::string& where) {
-  std::vector<std::string> words;
-  char quote = 0;
-  bool inside = false;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 127)
-      throw bad_input(where, "expected no control characters, got '" + printable(text, 200) + "'");
-    if (quote == 0 && c == ' ') {
-      inside = false;
-      continue;
-    }
-    if (!inside) words.emplace_back();
-    inside = true;
-    if (quote == 0 && (c == '"' || c == '\'')) {
-      quote = c;
-    } else if (c == quote) {
-      quote = 0;
-    } else {
-      words.back() += c;
-    }
-  }
-  if (quote != 0) throw bad_input(where, "expected a closing quote, got '" + printable(text, 200) + "'");
-  if (words.empty()) words.emplace_back();  // no option either
-  return words;
 }
 
 }  // namespace
@@ -114,7 +60,7 @@ void check_slurm_values(const SlurmOptions& options) {
   const std::string& command = options.command;
   expect_name(command + " --partition", options.partition, "_.,+-");
   expect_name(command + " --account", options.account, "_.@+-");
-  expect_memory(command + " --mem", options.memory);
+  expect_name(command + " --mem", options.memory, ".");
   const double limit = options.time.empty() ? 0 : parse_slurm_time(options.time, command + " --time");
   const double notice = notice_of(options);
   if (limit > 0 && notice >= limit)
@@ -122,13 +68,7 @@ void check_slurm_values(const SlurmOptions& options) {
   if (notice > kMaxNotice)
     throw bad_input(command + " --signal",
                     formatted("expected at most {}s, got '{}'", kMaxNotice, printable(options.signal)));
-  split_raw_options(options.raw, command + " --sbatch");
-}
-
-std::string memory_note(const SlurmOptions& options) {
-  if (!has_no_unit(options.memory)) return "";
-  return formatted("warning: Slurm reads --mem {} as {} megabytes; for gigabytes write --mem {}G", options.memory,
-                   options.memory, options.memory);
+  expect_options(command + " --sbatch", options.sbatch);
 }
 
 double parse_slurm_time(const std::string& text, const std::string& where) {
@@ -161,32 +101,6 @@ double notice_of(const SlurmOptions& options) {
   const double limit = options.time.empty() ? 0 : parse_slurm_time(options.time, options.command + " --time");
   if (!options.signal.empty()) return parse_duration(options.signal, options.command + " --signal");
   return limit > 0 ? std::min(kUsualNotice, std::floor(limit / 4)) : kUsualNotice;
-}
-
-std::vector<std::string> split_raw_options(const std::vector<std::string>& texts, const std::string& where) {
-  std::vector<std::string> out;
-  for (const auto& text : texts)
-    for (auto& word : words_of(text, where)) {
-      if (is_ours(word))
-        throw bad_input(where,
-                        "the suite sets this option itself or cannot work with it, got '" + printable(word, 200) + "'");
-      if (!is_whole_option(word))
-        throw bad_input(where, "expected options as --key=value, got '" + printable(word, 200) + "'");
-      out.push_back(std::move(word));
-    }
-  return out;
-}
-
-std::vector<std::string> words_for_any_job(const std::vector<std::string>& words) {
-  static constexpr std::array<std::string_view, 12> names = {
-      "--account",   "--chdir", "--comment", "--export",    "--get-user-env", "--mail-type",
-      "--mail-user", "--nice",  "--qos",     "--partition", "--reservation",  "--wckey"};
-  std::vector<std::string> out;
-  std::copy_if(words.begin(), words.end(), std::back_inserter(out), [&](const std::string& word) {
-    return word.starts_with("--") ? begins_one_of(names, key_of(word))
-                                  : std::string_view("ADpq").find(word[1]) != std::string_view::npos;
-  });
-  return out;
 }
 
 }  // namespace sb

@@ -1,4 +1,5 @@
-// Options of `--slurm`, checked: sbatch receives values only as data, or they are rejected.
+// Options of `--slurm`. Values that become lines of a job script are checked; `--sbatch` passes options to sbatch as
+// they are.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,15 +12,12 @@ struct SlurmOptions {
   bool dry_run = false;           // show only what would be submitted
   bool requeue = false;
   std::string partition, account, memory, time, signal;
-  std::vector<std::string> raw;  // further words for sbatch, each an option with its value
+  std::vector<std::string> sbatch;  // further options, one argument of sbatch each
   int cpus = 4, per_task = 1, max_parallel = 0;
 };
 
-// Throws bad_input for values that sbatch would not take as data.
+// Throws bad_input for values that a script cannot hold as data, and for options of sbatch that the suite sets itself.
 void check_slurm_values(const SlurmOptions& options);
-
-// A warning where --mem has no unit: Slurm takes it for megabytes. "" if it has one.
-std::string memory_note(const SlurmOptions& options);
 
 bool is_letter_or_digit(char c);  // of ASCII
 
@@ -27,11 +25,5 @@ bool is_letter_or_digit(char c);  // of ASCII
 double parse_slurm_time(const std::string& text, const std::string& where);
 // Seconds before the time limit at which runs are asked to save.
 double notice_of(const SlurmOptions& options);
-
-// Splits at spaces; both kinds of quotes keep words together. Each word must be an option with its value, "--key=value"
-// or "-kvalue", or a flag of sbatch.
-std::vector<std::string> split_raw_options(const std::vector<std::string>& texts, const std::string& where);
-// Keeps the words that also apply to other jobs: who owns the job and its priority, not its resources.
-std::vector<std::string> words_for_any_job(const std::vector<std::string>& words);
 
 }  // namespace sb

@@ -6,16 +6,16 @@
 
 namespace sb {
 
-#define SB_MODEL(name) ModelRow name##_row();
-#include "models/zoo.def"
+#define SB_MODEL(name, ...) ModelRow name##_row();
+#include "base/models.def"
 #undef SB_MODEL
 
 namespace {
 
 std::vector<ModelRow>& rows() {
   static std::vector<ModelRow> all = {
-#define SB_MODEL(name) name##_row(),
-#include "models/zoo.def"
+#define SB_MODEL(name, ...) name##_row(),
+#include "base/models.def"
 #undef SB_MODEL
   };
   return all;

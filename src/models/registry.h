@@ -1,4 +1,4 @@
-// Registry of all models, one row per model. To add a model, write a file in mixers/ and add a line to zoo.def.
+// Registry of all models, one row per model. To add a model, write a file in mixers/ and add a line to base/models.def.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,8 +13,7 @@ class RecordedLayer;
 
 // Properties of a model that code outside its mixer needs.
 struct Traits {
-  bool has_mlp = false;            // the mixer has its own MLP, sized by the switch `mlp`; the network adds none
-  bool published_in_bf16 = false;  // the published runs kept weights and moments in bfloat16 (quirks.delta_bf16)
+  bool has_mlp = false;  // the mixer has its own MLP, sized by the switch `mlp`; the network adds none
 };
 
 struct ModelRow {

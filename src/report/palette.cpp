@@ -1,39 +1,24 @@
 #include "report/palette.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/model_facts.h"
 
 namespace sb {
 namespace {
 
-struct Known {
-  const char *name, *title;
-};
-// The position in this list is the colour.
-constexpr Known known[] = {{"delta_net", "DeltaNet"},
-                           {"gla", "GLA"},
-                           {"mamba", "Mamba"},
-                           {"mamba2", "Mamba2"},
-                           {"gated_delta_net", "Gated DeltaNet"},
-                           {"gated_delta_product", "Gated DeltaProduct"},
-                           {"transformer", "Transformer"},
-                           {"linear_attn", "Linear attention"},
-                           {"retnet", "RetNet"},
-                           {"s4", "S4"},
-                           {"gru", "GRU"},
-                           {"linear_attn_elu", "Linear attention, ELU"}};
-
-// Models without a colour of their own.
-constexpr Known titled[] = {{"hgrn2", "HGRN2"},    {"kda", "KDA"},          {"gated_delta_net2", "Gated DeltaNet-2"},
-                            {"rwkv7", "RWKV-7"},   {"fox", "FoX"},          {"mlstm", "mLSTM"},
-                            {"mamba3", "Mamba-3"}, {"mesa_net", "MesaNet"}, {"log_linear_mamba2", "Log-linear Mamba2"}};
-
-static_assert(std::size(known) == model_colours);
-
-const Known* find(const std::string& model) {
-  const auto* it =
-      std::find_if(std::begin(known), std::end(known), [&](const Known& each) { return model == each.name; });
-  return it == std::end(known) ? nullptr : it;
-}
+// Each of the models' colours belongs to one model.
+constexpr std::array<std::string_view, model_colours> owners = [] {
+  std::array<std::string_view, model_colours> out;
+  for (const ModelFacts& model : kModelFacts)
+    if (model.colour >= 0) out.at(static_cast<size_t>(model.colour)) = model.name;
+  return out;
+}();
+static_assert(std::count_if(std::begin(kModelFacts), std::end(kModelFacts),
+                            [](const ModelFacts& model) { return model.colour >= 0; }) == model_colours &&
+              std::find(owners.begin(), owners.end(), "") == owners.end());
 
 }  // namespace
 
@@ -73,7 +58,7 @@ std::vector<std::string> colours_of(const std::vector<int>& palette) {
 }
 
 int model_colour(const std::string& model) {
-  if (const Known* row = find(model)) return static_cast<int>(row - std::begin(known));
+  if (const int own = model_facts(model).colour; own >= 0) return own;
   unsigned sum = 0;
   for (const char c : model) sum = sum * 31 + static_cast<unsigned char>(c);
   return static_cast<int>(sum % model_colours);
@@ -85,17 +70,18 @@ std::map<std::string, int> model_colours_of(const std::set<std::string>& models)
   for (int colour = first_free_colour; colour < static_cast<int>(palette_light().size()); ++colour)
     free.push_back(colour);
   for (int colour = model_colours; colour-- > 0;)  // of models that are not there
-    if (!models.contains(known[colour].name)) free.push_back(colour);
+    if (!models.contains(std::string(owners[static_cast<size_t>(colour)]))) free.push_back(colour);
   size_t next = 0;
-  for (const auto& model : models) out[model] = find(model) ? model_colour(model) : free[next++ % free.size()];
+  for (const auto& model : models) {
+    const int own = model_facts(model).colour;
+    out[model] = own >= 0 ? own : free[next++ % free.size()];
+  }
   return out;
 }
 
 std::string model_title(const std::string& model) {
-  if (const Known* row = find(model)) return row->title;
-  for (const Known& each : titled)
-    if (model == each.name) return each.title;
-  return model;
+  const std::string_view title = model_facts(model).title;
+  return title.empty() ? model : std::string(title);
 }
 
 }  // namespace sb

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/model_facts.h"
 #include "config/data.h"
 #include "kernels/dropout_stream.h"
 #include "models/match.h"
@@ -48,9 +49,8 @@ NetworkKeys network_keys(const RunConfig& config) {
 
 // Keys without effect on this model: quirks of other models.
 std::vector<std::string> unread_keys(const RunConfig& config) {
-  const ModelRow& row = find_model(config.model.name);
   std::vector<std::string> out;
-  if (!row.traits.published_in_bf16) out.emplace_back("quirks.delta_bf16");
+  if (!model_facts(config.model.name).published_in_bf16) out.emplace_back("quirks.delta_bf16");
   return out;
 }
 

@@ -15,8 +15,7 @@ Quirks acting_quirks(const RunContext& run) {
   for (const auto& name : idle_keys(run.config)) {
     if (name.starts_with("quirks.")) find_config_key(name)->set(acting, false);
   }
-  const ModelRow& row = find_model(run.config.model.name);
-  acting.quirks.delta_bf16 = run.config.quirks.delta_bf16 && row.traits.published_in_bf16;
+  acting.quirks.delta_bf16 = keeps_bf16(run.config);
   return acting.quirks;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/model_facts.h"
 #include "kernels/frame_rows.h"
 #include "models/registry.h"
 #include "train/gpu.h"
@@ -58,7 +59,7 @@ void copy_into(at::Tensor flat, const Parameter& p, const StoredTensor& stored) 
 }  // namespace
 
 bool keeps_bf16(const RunConfig& config) {
-  return config.quirks.delta_bf16 && find_model(config.model.name).traits.published_in_bf16;
+  return config.quirks.delta_bf16 && model_facts(config.model.name).published_in_bf16;
 }
 
 at::ScalarType storage_type(const TrainSection& train) {

@@ -500,7 +500,7 @@ TEST_F(SuiteProcesses, InvalidSlurmOptionsGiveOneLineAndWriteNothing) {
   };
   refused({"--partition=$(id)"}, "[suite --partition] expected letters, digits and ");
   refused({"--account=a\n#SBATCH --wrap=id"}, "[suite --account] expected letters, digits and ");
-  refused({"--sbatch", "evil.sh"}, "[suite --sbatch] expected options as --key=value");
+  refused({"--sbatch", "evil.sh"}, "[suite --sbatch] expected one option, as --key=value");
   refused({"--sbatch", "--wrap=id"}, "[suite --sbatch] the suite sets this option itself");
   refused({"--time", "10", "--signal", "11m"}, "[suite --signal] expected less than --time");
   refused({"--list"}, "[suite --slurm] cannot be combined with --list");

@@ -44,38 +44,37 @@ TEST(Slurm, ParsesTimesAsSlurmDoes) {
     EXPECT_THROW(parse_slurm_time(text, "x"), Error) << text;
 }
 
-TEST(Slurm, SplitsRawOptionsIntoWords) {
-  EXPECT_EQ(split_raw_options({"--qos=long  --comment='two words'", "-Ca100", "--x=\"$(id)\""}, "x"),
-            (std::vector<std::string>{"--qos=long", "--comment=two words", "-Ca100", "--x=$(id)"}));
-  EXPECT_EQ(split_raw_options({"--exclusive -s --nice"}, "x"),
-            (std::vector<std::string>{"--exclusive", "-s", "--nice"}));
-  for (const char* text :
-       {"script.sh", "--qos long", "--", "-", "''", "--wrap=id", "--wra=id", "-a1", "-d1", "--array", "--depend=1",
-        "--parsable", "--wait", "--a\nb", "--q='", "--job-name=x", "-Jx", "--quiet", "-Q"})
-    EXPECT_THROW(split_raw_options({text}, "x"), Error) << text;
+TEST(Slurm, PassesOptionsToSbatchUnchanged) {
+  SlurmJob job = job_in("/runs");
+  job.options.sbatch = {"--qos=long", "--comment=two words", "-Ca100", "--x=$(id)", "--exclusive", "--no-such-option"};
+  EXPECT_NO_THROW(check_slurm_values(job.options));
+  for (const auto& command : {tasks_command(job, 0, 2, ""), table_command(job, {"1"})})
+    EXPECT_NE(std::search(command.begin(), command.end(), job.options.sbatch.begin(), job.options.sbatch.end()),
+              command.end());
 }
 
-// The script's path follows the options on the command line.
-TEST(Slurm, RejectsOptionThatWouldTakeScriptAsValue) {
-  for (const char* text : {"", "  ", "--=x", "--", "--qos", "--qos=", "-C", "-q", "--help", "-h", "--qos=a --gres",
-                           "-Ha1", "---=x", "-=x"})
-    EXPECT_TRUE(error_line([&] {
-                  split_raw_options({text}, "suite --sbatch");
-                }).starts_with("[suite --sbatch] expected options as --key=value, got '"))
-        << text;
+TEST(Slurm, RejectsOptionsThatSuiteSetsItself) {
+  const auto line_of = [](const std::string& word) {
+    SlurmOptions options;
+    options.sbatch = {"--qos=long", word};
+    return error_line([&] { check_slurm_values(options); });
+  };
+  for (const char* word : {"--wrap=id", "--wra=id", "-a1", "-d1", "--array", "--depend=1", "--parsable", "--wait",
+                           "--job-name=x", "-Jx", "--quiet", "-Q", "--time=1", "-t1", "--signal=USR1"})
+    EXPECT_TRUE(line_of(word).starts_with("[suite --sbatch] the suite sets this option itself")) << word;
+  for (const char* word : {"", " ", "script.sh", "-", "--"})
+    EXPECT_TRUE(line_of(word).starts_with("[suite --sbatch] expected one option, as --key=value, got '")) << word;
 }
 
 TEST(Slurm, TableJobRequestsNoComputeResources) {
   SlurmJob job = job_in("/runs");
-  job.options.raw = {"--gres=gpu:8 --nodes=4 --qos=long -N4 -pother --constraint=a100 --exclusive --mail-user=me",
-                     "--comment='two words'"};
+  job.options.cpus = 8;
   EXPECT_EQ(table_command(job, {"1", "2"}),
             (std::vector<std::string>{"sbatch", "--parsable", "--job-name=sb-x-1a2b-table", "--dependency=afterany:1:2",
-                                      "--output=/runs/slurm/001/table.log", "--qos=long", "-pother", "--mail-user=me",
-                                      "--comment=two words", "/runs/slurm/001/table.sh"}));
-  const auto tasks = tasks_command(job, 0, 2, "");
-  EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "--gres=gpu:8"), 1);
-  EXPECT_EQ(std::count(tasks.begin(), tasks.end(), "--exclusive"), 1);
+                                      "--output=/runs/slurm/001/table.log", "/runs/slurm/001/table.sh"}));
+  EXPECT_NE(table_script(job).find("#SBATCH --cpus-per-task=1\n"), std::string::npos);
+  EXPECT_EQ(table_script(job).find("--gres"), std::string::npos);
+  EXPECT_NE(tasks_script(job).find("#SBATCH --cpus-per-task=8\n"), std::string::npos);
 }
 
 TEST(Slurm, RejectsValuesOtherThanNamesAndNumbers) {
@@ -222,7 +221,7 @@ TEST(Slurm, RequeuesSavedTasksButNotCancelledOnes) {
 TEST(Slurm, SplitsArraysAtLimit) {
   SlurmJob job = job_in("/ru%ns");
   job.options.max_parallel = 50;
-  job.options.raw = {"--qos=x"};
+  job.options.sbatch = {"--qos=x"};
   EXPECT_EQ(tasks_command(job, 0, 2, "12"),
             (std::vector<std::string>{"sbatch", "--parsable", "--job-name=sb-x-1a2b-0", "--array=0-1%50",
                                       "--output=/ru%%ns/slurm/001/%A_%a.log", "--dependency=afterany:12", "--qos=x",

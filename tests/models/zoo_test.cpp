@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/model_facts.h"
 #include "models/declare.h"
 
 namespace sb {
@@ -64,7 +65,7 @@ TEST(Zoo, S4TimeConstantsLearnSlowlyWithoutDecay) {
 TEST(Zoo, HasExpectedTraits) {
   std::set<std::string> bf16, own_mlp;
   for (const auto& row : registry()) {
-    if (row.traits.published_in_bf16) bf16.insert(row.name);
+    if (model_facts(row.name).published_in_bf16) bf16.insert(row.name);
     if (row.traits.has_mlp) own_mlp.insert(row.name);
   }
   EXPECT_EQ(bf16, (std::set<std::string>{"delta_net", "gated_delta_net", "gated_delta_product"}));

@@ -252,7 +252,8 @@ def main():
         if len(expected) != runs:
             fail(f"expected {runs} runs, got {len(expected)}")
         submit = [*program, str(root), "--slurm", "--cpus", "1", "--time", "1:00:00", "--max-parallel", "4", "--requeue",
-                  "--per-task", "2" if options.long else "1", "--sbatch", "--nice=0 --comment='two words $(touch stolen)'"]
+                  "--per-task", "2" if options.long else "1", "--sbatch", "--nice=0",
+                  "--sbatch", "--comment=two words $(touch stolen)"]
 
         dry = subprocess.run([*submit, "--dry-run"], capture_output=True, text=True)
         if dry.returncode != 0 or root.exists() or "#SBATCH --signal=B:USR2@300" not in dry.stdout:

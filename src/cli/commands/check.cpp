@@ -1,17 +1,11 @@
-#include <algorithm>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "report/axes.h"
-#include "store/run_check.h"
-#include "store/run_identity.h"
+#include "report/check_folders.h"
 
 namespace sb::cli {
 namespace check_command {
@@ -21,63 +15,6 @@ struct Options {
   std::string json;
   std::optional<ModelRules> rules;
 };
-
-struct Findings {
-  std::vector<DamagedArchive> archives;
-  std::vector<RunReport> reports;
-  std::vector<std::string> not_evaluated;  // by report: why `eval` cannot test it, "" if it can
-  std::vector<std::string> notes;          // what was not searched
-  std::vector<std::string> suites;         // damaged suite.json files next to runs
-};
-
-// Marks the run as damaged if config.json and config.toml describe different networks.
-void look_at_network(RunReport& report, std::string& not_evaluated, const RunTree& tree, const ModelRules& rules) {
-  if (report.state == RunState::damaged || report.state == RunState::older || report.state == RunState::newer) return;
-  ConfigVerdict verdict = judge_config(report.folder, tree, rules);
-  not_evaluated = std::move(verdict.not_evaluated);
-  if (verdict.problem.empty()) return;
-  report.state = RunState::damaged;
-  report.problems.push_back(std::move(verdict.problem));
-}
-
-Findings inspect_all(const Options& options) {
-  Findings out;
-  RunTree tree;
-  std::map<std::filesystem::path, std::string> seen;  // by canonical path
-  // Whether the folder was not seen before.
-  const auto fresh = [&](const std::string& folder) {
-    std::error_code failed;
-    const auto place = std::filesystem::canonical(folder, failed);
-    return failed || seen.emplace(place, folder).second;
-  };
-  for (const auto& root : options.folders) {
-    expect_folder_or_archive(root, "check");
-    if (is_file(root)) {
-      try {
-        tree.open(root);
-      } catch (const Error& error) {
-        out.archives.push_back({root, error.what()});
-        continue;
-      }
-    }
-    const FoundFolders found = find_runs(root, tree);
-    out.archives.insert(out.archives.end(), found.damaged.begin(), found.damaged.end());
-    for (const auto& note : found.notes)
-      if (std::find(out.notes.begin(), out.notes.end(), note) == out.notes.end()) out.notes.push_back(note);
-    if (found.runs.empty() && found.damaged.empty()) throw bad_input("check", "no run in '" + one_line(root) + "'");
-    for (const auto& folder : found.folders) {
-      if (std::find(found.runs.begin(), found.runs.end(), folder) == found.runs.end() && !fresh(folder)) continue;
-      if (const std::string fault = record_fault(folder, tree); !fault.empty()) out.suites.push_back(fault);
-    }
-    for (const auto& folder : found.runs) {
-      if (!fresh(folder)) continue;
-      out.reports.push_back(inspect_run(folder, CheckScope::all, tree));
-      out.not_evaluated.emplace_back();
-      if (options.rules) look_at_network(out.reports.back(), out.not_evaluated.back(), tree, *options.rules);
-    }
-  }
-  return out;
-}
 
 std::string said_of(const RunReport& report) {
   std::string out = to_string(report.state);
@@ -105,12 +42,12 @@ int count(const std::vector<RunReport>& reports, RunState state) {
 constexpr RunState kStates[] = {RunState::whole,   RunState::without_weights, RunState::packed, RunState::unfinished,
                                 RunState::damaged, RunState::older,           RunState::newer};
 
-std::string as_text(const Findings& findings) {
-  const auto& reports = findings.reports;
+std::string as_text(const FolderCheck& found) {
+  const auto& reports = found.reports;
   std::string out;
   for (size_t i = 0; i < reports.size(); ++i) {
     const RunReport& report = reports[i];
-    const std::string& not_evaluated = findings.not_evaluated[i];
+    const std::string& not_evaluated = found.not_evaluated[i];
     out += one_line(report.folder) + ": " + said_of(report) + "\n";
     for (const auto& problem : report.not_needed) out += "  " + one_line(problem) + "; not needed: the run is over\n";
     if (report.state == RunState::damaged)
@@ -125,15 +62,15 @@ std::string as_text(const Findings& findings) {
     if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
     if (report.state == RunState::newer) out += "  written by a newer version of this program; tables leave it out\n";
   }
-  for (const auto& archive : findings.archives) out += "damaged: " + one_line(archive.problem) + "\n";
-  for (const auto& fault : findings.suites) out += "damaged: " + one_line(fault) + "\n";
-  for (const auto& note : findings.notes) out += one_line(note) + "\n";
+  for (const auto& archive : found.archives) out += "damaged: " + one_line(archive.problem) + "\n";
+  for (const auto& fault : found.suites) out += "damaged: " + one_line(fault) + "\n";
+  for (const auto& note : found.notes) out += one_line(note) + "\n";
   out += std::to_string(reports.size()) + (reports.size() == 1 ? " run: " : " runs: ");
   std::string parts;
   for (const RunState state : kStates)
     if (const int n = count(reports, state); n > 0)
       parts += (parts.empty() ? "" : ", ") + std::to_string(n) + " " + to_string(state);
-  if (const size_t n = findings.archives.size(); n > 0)
+  if (const size_t n = found.archives.size(); n > 0)
     parts += (parts.empty() ? "" : ", ") + std::to_string(n) + (n == 1 ? " damaged archive" : " damaged archives");
   return out + (parts.empty() ? "none" : parts) + "\n";
 }
@@ -146,8 +83,8 @@ const char* json_name(RunState state) {
                                               : to_string(state);
 }
 
-std::string as_json(const Findings& findings) {
-  const auto& reports = findings.reports;
+std::string as_json(const FolderCheck& found) {
+  const auto& reports = found.reports;
   Json json;
   for (const RunState state : kStates) json[json_name(state)] = count(reports, state);
   Json& runs = json["runs"] = Json::array();
@@ -160,21 +97,19 @@ std::string as_json(const Findings& findings) {
     entry["updates"] = report.updates;
     entry["problems"] = report.problems;
     entry["not_needed"] = report.not_needed;
-    if (!findings.not_evaluated[i].empty()) entry["not_evaluated"] = findings.not_evaluated[i];
+    if (!found.not_evaluated[i].empty()) entry["not_evaluated"] = found.not_evaluated[i];
   }
-  json["suites"] = findings.suites;
+  json["suites"] = found.suites;
   Json& archives = json["archives"] = Json::array();  // damaged ones
-  for (const auto& archive : findings.archives)
-    archives.push_back({{"file", archive.path}, {"problem", archive.problem}});
-  json["notes"] = findings.notes;
+  for (const auto& archive : found.archives) archives.push_back({{"file", archive.path}, {"problem", archive.problem}});
+  json["notes"] = found.notes;
   return json_document(json);
 }
 
 Exit run(const Options& options) {
-  const Findings findings = inspect_all(options);
-  deliver_both(options.json, as_json(findings), as_text(findings));
-  const bool damaged =
-      count(findings.reports, RunState::damaged) > 0 || !findings.suites.empty() || !findings.archives.empty();
+  const FolderCheck found = check_folders(options.folders, options.rules, "check");
+  deliver_both(options.json, as_json(found), as_text(found));
+  const bool damaged = count(found.reports, RunState::damaged) > 0 || !found.suites.empty() || !found.archives.empty();
   return damaged ? Exit::check_failed : Exit::done;
 }
 

@@ -1,30 +1,19 @@
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 
-#include "base/clock.h"
-#include "base/file.h"
 #include "base/number.h"
-#include "base/sha256.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "cli/training.h"
-#include "store/checkpoint.h"
 #include "store/evaluation_file.h"
 #include "store/open_run.h"
 #include "store/result_parts.h"
-#include "store/run_check.h"
-#include "store/seal.h"
-#include "train/gates.h"
-#include "train/gpu.h"
-#include "train/network_predictor.h"
-#include "train/provenance.h"
-#include "train/trainer.h"
+#include "train/stored_run_evaluator.h"
 
 namespace sb::cli {
 namespace eval_command {
@@ -62,194 +51,14 @@ std::vector<int> points_of(const Options& options, const RunConfig& config) {
   return out;
 }
 
-// Without a GPU, a GPU run is evaluated on the CPU in fp32; a note reports this.
-TrainSection as_here(TrainSection train) {
-  if (train.device == DeviceKind::cuda && !has_gpu()) {
-    train.device = DeviceKind::cpu;
-    if (train.precision != Precision::fp64) train.precision = Precision::fp32;
-  }
-  return train;
+StoredRunRequest request_of(const Options& options, const RunConfig& config) {
+  return {parse_split(options.split),
+          points_of(options, config),
+          static_cast<int64_t>(options.samples),
+          options.gates,
+          options.checkpoint,
+          options.weights};
 }
-
-class Evaluator {
- public:
-  Evaluator(const Options& options, const OpenRun& run)
-      : options_(options),
-        run_(run),
-        config_(run.config.values),
-        data_(make_data(config_)),
-        train_(as_here(config_.train)),
-        type_(storage_type(train_)),
-        network_(network_config(config_, data_.task->shape()), type_, device_of(train_),
-                 train_.precision == Precision::amp),
-        split_(parse_split(options.split)) {
-    if (split_ == Split::reference && !find_task(config_.task.kind).has_reference_split)
-      throw bad_input("eval --split",
-                      "expected train, valid or test with task.kind = " + config_.task.kind + ", got reference");
-    data_.task->check_split(split_);
-    out_.run_id = run.config.run_id;
-    out_.model = config_.model.name;
-    out_.task = config_.task.task.number;
-    out_.objective = data_.task->objective();
-    out_.split = options.split;
-    if (options.samples > 0) out_.samples = static_cast<int64_t>(options.samples);
-    out_.at = points_of(options, config_);
-    out_.with_gates = options.gates;
-    if (train_.device != config_.train.device || train_.precision != config_.train.precision) {
-      out_.device = to_string(train_.device);
-      out_.precision = to_string(train_.precision);
-    }
-  }
-
-  // One line if device or precision differ from those of the run; else empty.
-  std::string computed_note() const {
-    if (!out_.device) return "";
-    return "note: the run was made with device " + std::string(to_string(config_.train.device)) + " in " +
-           to_string(config_.train.precision) + ", this is computed with device " + *out_.device + " in " +
-           *out_.precision + " and rounds otherwise: " + gpu_facts().missing;
-  }
-
-  void load_weights() {
-    if (!options_.weights.empty()) {
-      out_.weights = "file";
-      std::string content = read_file(options_.weights, kMaxWeightsBytes);
-      // Weights of other programs have no seal.
-      if (find_seal(content) != std::string::npos && !is_sealed(content) && !was_sealed(content)) {
-        throw bad_input("eval --weights", "SHA-256 mismatch, " + printable(options_.weights, 400));
-      }
-      out_.weights_sha256 = sha256_hex(content);
-      const auto own = run_.result ? run_.result->files : std::map<std::string, std::string>();
-      const auto final_weights = own.find("final.safetensors");
-      if (final_weights != own.end() && final_weights->second == out_.weights_sha256) out_.weights = "final";
-      const Safetensors file = Safetensors::parse(std::move(content), options_.weights);
-      expect_fit(file);
-      network_.load(file);
-    } else if (options_.checkpoint) {
-      out_.weights = "checkpoint";
-      load_checkpoint();
-    } else {
-      out_.weights = "final";
-      expect_final_weights();
-      network_.load(open_weights(run_));
-      out_.weights_sha256 = run_.result->files.at("final.safetensors");
-    }
-  }
-
-  const SavedEvaluation& request() const { return out_; }
-
-  SavedEvaluation run() {
-    for (const auto& [task, at] : tasks()) {
-      out_.points.push_back(evaluate_at(*task, at));
-    }
-    if (options_.gates) {
-      for (const auto& [task, at] : tasks()) {
-        GateReport report = record_gates(network_, *task, gate_request(*task));
-        out_.gates.push_back({at, std::move(report.figures), std::move(report.decays)});
-      }
-    }
-    out_.made = provenance();
-    if (train_.device == DeviceKind::cuda) out_.made->device = gpu_facts().name;
-    out_.made->precision = to_string(train_.precision);
-    out_.made->finished = utc_now();
-    return out_;
-  }
-
- private:
-  // Weights from elsewhere: one line for each tensor that does not fit, before anything is loaded.
-  void expect_fit(const Safetensors& file) const {
-    constexpr size_t most_lines = 20;
-    const std::vector<std::string> lines = network_.misfits(file);
-    if (lines.empty()) return;
-    for (size_t i = 0; i < std::min(lines.size(), most_lines); ++i) complain(lines[i]);
-    if (lines.size() > most_lines) complain("and " + std::to_string(lines.size() - most_lines) + " more");
-    throw bad_input("eval --weights", "expected the run's " + std::to_string(network_.parameters().all().size()) +
-                                          " tensors, " + std::to_string(lines.size()) + " do not fit, " +
-                                          printable(file.name(), 400));
-  }
-
-  // Loads the newest intact checkpoint and records the digest of its bytes.
-  void load_checkpoint() {
-    for (const StoredCheckpoint& stored : list_checkpoints(run_.folder)) {
-      try {
-        std::string content = read_file(stored.path, kMaxWeightsBytes);
-        std::string digest = sha256_hex(content);
-        const Checkpoint checkpoint = parse_checkpoint(std::move(content), stored, out_.run_id, {});
-        network_.load(checkpoint.file);
-        out_.update = checkpoint.update;
-        out_.weights_sha256 = std::move(digest);
-        return;
-      } catch (const Error& error) {
-        complain("warning: " + std::string(error.what()) + "; passed over");
-      }
-    }
-    throw bad_input("eval --checkpoint", "expected a checkpoint, got none, " + shown_folder());
-  }
-
-  // Throws bad_input with the remedy if a finished run lacks its weights.
-  void expect_final_weights() const {
-    std::error_code failed;
-    if (!run_.result || run_.result->status != "done") return;
-    if (std::filesystem::exists(run_.folder + "/final.safetensors", failed) || failed) return;
-    const bool kept = !list_checkpoints(run_.folder).empty();
-    const std::string again = "to make it again, remove result.json and run `train`";
-    throw bad_input("eval", printable(run_.folder + "/final.safetensors", 400) +
-                                ", expected the weights of the finished run, got no file; " +
-                                (kept ? "`eval --checkpoint` tests the newest checkpoint, " : "") + again);
-  }
-
-  std::string shown_folder() const { return printable(run_.folder, 400); }
-
-  std::vector<std::pair<std::shared_ptr<const Task>, std::optional<int>>> tasks() const {
-    if (out_.at.empty()) return {{data_.task, std::nullopt}};
-    std::vector<std::pair<std::shared_ptr<const Task>, std::optional<int>>> all;
-    for (const int at : out_.at) all.emplace_back(data_.task->at(split_, at), at);
-    return all;
-  }
-
-  Measurement evaluate_at(const Task& task, std::optional<int> at) {
-    // Without a grid, eval.grid_samples has no effect on the run, so its default is used.
-    const bool grid = !run_.config.keys_without_effect.contains("eval.grid_samples");
-    const int64_t usual = at                          ? (grid ? config_.eval : EvalSection()).grid_samples
-                          : options_.split == "valid" ? config_.eval.valid_samples
-                                                      : config_.eval.test_samples;
-    EvaluationRequest request;
-    request.split = split_;
-    request.samples = out_.samples.value_or(usual);
-    request.batch = config_.eval.batch;
-    request.chunk = config_.eval.chunk;
-    request.padding_correct = config_.quirks.padding_correct;
-    request.breakdowns = !at && !task.has_law();
-    request.threads = at::get_num_threads();
-    NetworkPredictor predictor(network_);
-    std::optional<TestPoint> point;
-    if (at) point = {find_task(config_.task.kind).axis->name, *at};
-    Measurement out = measurement(evaluate(predictor, task, request), split_, task, point, !at);
-    // As many samples as in the run's own result, unless --samples asks for fewer.
-    const int64_t most = config_.eval.ceiling_samples;
-    out.ceiling = measured_ceiling(task, split_, std::min(out_.samples.value_or(most), most), request.threads);
-    return out;
-  }
-
-  GateRequest gate_request(const Task& task) const {
-    GateRequest ask;
-    ask.split = split_;
-    ask.samples = out_.samples.value_or(affordable_gate_samples(network_, task, split_, 50));
-    ask.batch = config_.eval.batch;
-    ask.chunk = config_.eval.chunk;
-    ask.type = type_;
-    return ask;
-  }
-
-  const Options& options_;
-  const OpenRun& run_;
-  const RunConfig& config_;
-  RunData data_;
-  TrainSection train_;  // where and how the network is computed here
-  at::ScalarType type_;
-  Network network_;
-  Split split_;
-  SavedEvaluation out_;
-};
 
 std::string line_of(const std::string& name, const Measurement& m) {
   return name + ": " + accuracy_text(m, true) + "\n";
@@ -324,8 +133,8 @@ Exit evaluated(const Options& options) {
                         (failed ? "', which cannot be read: " + failed.message() : "', which has no config.json"));
   const OpenRun opened = open_run(options.folder, model_rules());
   use_threads(options.threads);
-  Evaluator evaluator(options, opened);
-  evaluator.load_weights();
+  StoredRunEvaluator evaluator(request_of(options, opened.config.values), opened);
+  evaluator.load_weights([](const std::string& line) { complain(line); });
   if (const std::string line = evaluator.computed_note(); !line.empty()) complain(line);
   if (options.save) {
     const std::string fault = evaluation_fault(options.folder, evaluator.request());

@@ -6,9 +6,9 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/http_server.h"
 #include "cli/output.h"
 #include "cli/stop.h"
+#include "page/http_server.h"
 #include "page/live.h"
 
 namespace sb::cli {

@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/row_strides.h"
+
 namespace sb::cuda {
 
 inline constexpr int kChunk = 64;
@@ -26,15 +28,6 @@ inline constexpr int kChunk = 64;
 // or with fp32 accuracy. Sums, states, log-decays and their gradients are always fp32.
 enum class Precision { bf16, tf32, fp32 };
 enum class Decay { unit, fixed, scalar, vector };  // g absent, [H], [B,T,H], [B,T,H,K]
-
-// [B,T,heads,width], strides in elements; the width has stride 1.
-template <class Void>
-struct RowsOf {
-  Void* data;
-  int64_t batch, time, head;
-};
-using Rows = RowsOf<void>;
-using ConstRows = RowsOf<const void>;
 
 struct DecayedAttention {
   int64_t batch, time, heads, groups, key_width, value_width;

@@ -3,6 +3,7 @@
 #pragma once
 #include <initializer_list>
 
+#include "kernels/cuda/decayed_attention.h"
 #include "kernels/cuda/tile_copies.cuh"
 #include "kernels/least_log_decay.h"
 
@@ -82,11 +83,6 @@ struct Pieces {
   }
 };
 
-__device__ inline double shift_up(double x, int by, int lane) {
-  const double y = __shfl_up_sync(~0u, x, by);
-  return lane >= by ? y : 0;
-}
-
 // Decays of a chunk with one factor per step. Sums of logarithms are in double, so that their differences stay accurate
 // after a strong decay. For bf16 products, sums of base-2 logarithms in float are sufficient.
 struct StepDecays {
@@ -111,16 +107,14 @@ struct StepDecays {
       const int t = 2 * lane + i;
       x[i] = g && t < steps ? at_least(g[t * stride], kLeastLogDecayFloat) : 0.;
     }
-    double before = x[0] + x[1];
-#pragma unroll
-    for (int by = 1; by < 32; by *= 2) before += shift_up(before, by, lane);
+    double before = sum_up_to(x[0] + x[1], lane);
     const double all = __shfl_sync(~0u, before, 31);
     before = shift_up(before, 1, lane);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       before += x[i];
       sum[2 * lane + i] = before;
-      short_sum[2 * lane + i] = static_cast<float>(before * 1.4426950408889634);
+      short_sum[2 * lane + i] = static_cast<float>(before * kLog2E);
       since[2 * lane + i] = expf(static_cast<float>(before));
       until[2 * lane + i] = expf(static_cast<float>(all - before));
     }

@@ -46,7 +46,7 @@ struct GroupSteps {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int t = 2 * lane + i;
-      x[i] = g && t < steps ? at_least(g[t * g_time], kLeastLogDecayFloat) * 1.44269504f : 0.f;
+      x[i] = g && t < steps ? at_least(g[t * g_time], kLeastLogDecayFloat) * kLog2EFloat : 0.f;
       write[t] = t >= steps ? 0.f : factors ? factors[t * factor_time] : 1.f;
       if (own) own[t] = write[t];
       if (again && t + 1 < steps) write[t] += again[(t + 1) * factor_time];

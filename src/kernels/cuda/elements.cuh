@@ -59,6 +59,10 @@ __device__ inline float at_most(float x, float most) {
   return x;
 }
 
+// log2(e)
+inline constexpr double kLog2E = 1.4426950408889634;
+inline constexpr float kLog2EFloat = static_cast<float>(kLog2E);
+
 // 2^x, computed by the special-function unit (approximate)
 __device__ inline float exp2_fast(float x) {
   float y;

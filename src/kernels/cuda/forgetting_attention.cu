@@ -2,27 +2,14 @@
 
 #include "kernels/cuda/tile_copies.cuh"
 #include "kernels/cuda/tiles.cuh"
+#include "kernels/least_log_decay.h"
 
 namespace sb::cuda {
 namespace {
 
-// Nearer to 0 than kLeastLogDecayFloat: sums of c over all frames are added to scores.
-constexpr float kLeastLog = -100, kLog2E = 1.44269504f;
 constexpr int kTile = 64;  // keys, or queries
 constexpr int kWarps = 4;  // 16 keys each
 constexpr int kThreads = 32 * kWarps;
-
-__device__ inline double shift_by(double x, int by, bool up) {
-  const double y = up ? __shfl_up_sync(~0u, x, by) : __shfl_down_sync(~0u, x, by);
-  const int lane = lane_id();
-  return (up ? lane >= by : lane + by < 32) ? y : 0;
-}
-// Sum over this lane and those before it (up) or behind it
-__device__ inline double scan(double x, bool up) {
-#pragma unroll
-  for (int by = 1; by < 32; by *= 2) x += shift_by(x, by, up);
-  return x;
-}
 
 __device__ inline bf16* row_of(const Rows& rows, int64_t b, int64_t t, int64_t h) {
   return static_cast<bf16*>(rows.data) + b * rows.batch + t * rows.time + h * rows.head;
@@ -41,7 +28,7 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(ForgettingAttention p
   for (int64_t first = 0; first < p.time; first += 32) {
     const int64_t t = first + lane_id();
     const float log = t < p.time ? g[t * p.g_time] : 0.f;
-    const double sum = before + scan(log < kLeastLog ? kLeastLog : log, true);
+    const double sum = before + sum_up_to<double>(log < kLeastLogForget ? kLeastLogForget : log, lane_id());
     before = __shfl_sync(~0u, sum, 31);
     if (t >= p.time) continue;
     bf16 *to_q = row_of(q, b, t, h) + p.width, *to_k = row_of(k, b, t, h) + p.width;
@@ -171,7 +158,7 @@ __global__ void __launch_bounds__(kThreads) gates_kernel(ForgettingAttention p, 
   const HeadOf q(d.q, b, h), k(d.k, b, h), v(d.v, b, h), out(d.out, b, h), d_out(d.d_out, b, h);
   const float* const given = d.lse + (b * p.heads + h) * p.time;
   for (int t = thread; t < whole; t += kThreads) {
-    lse[t] = t < time ? given[t] * kLog2E : INFINITY;  // no weight behind the last frame
+    lse[t] = t < time ? given[t] * kLog2EFloat : INFINITY;  // no weight behind the last frame
     dc[t] = 0;
   }
   row_products(D, out, d_out, time, whole, padded);
@@ -204,7 +191,7 @@ __global__ void __launch_bounds__(kThreads) gates_kernel(ForgettingAttention p, 
       __syncthreads();
       const bf16* const stage = stages + n % 2 * 2 * size;
       sum_tile<W>(of_keys, of_queries + warp * kTile, keys, values, stage, stage + size, lse + n * kTile, D + n * kTile,
-                  p.scale * kLog2E, depth, n == m);
+                  p.scale * kLog2EFloat, depth, n == m);
       __syncthreads();
       if (thread < kTile) {
         float sum = 0;
@@ -227,10 +214,10 @@ __global__ void __launch_bounds__(kThreads) gates_kernel(ForgettingAttention p, 
   double behind = 0;
   for (int first = whole - 32; first >= 0; first -= 32) {
     const int t = first + lane;
-    const double sum = behind + scan(dc[t], false);
+    const double sum = behind + sum_from<double>(dc[t], lane);
     behind = __shfl_sync(~0u, sum, 0);
     if (t >= time) continue;
-    const bool least = p.g[b * p.g_batch + t * p.g_time + h * p.g_head] < kLeastLog;
+    const bool least = p.g[b * p.g_batch + t * p.g_time + h * p.g_head] < kLeastLogForget;
     d.dg[b * d.dg_batch + t * d.dg_time + h * d.dg_head] = least ? 0.f : static_cast<float>(sum);
   }
 }

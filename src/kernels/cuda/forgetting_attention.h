@@ -9,7 +9,9 @@
 // D has the error of the rounded output o. It cancels between the sums over rows and over columns of the same dS,
 // except for pairs (i, j) with j < t <= i, so both sums are of float32 values of one kernel.
 #pragma once
-#include "kernels/cuda/decayed_attention.h"
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/row_strides.h"
 
 namespace sb::cuda {
 

@@ -14,6 +14,15 @@ __device__ inline float sum_lanes(float x, int from, int to) {
   return x;
 }
 
+// Sums each of N values over all lanes; every lane gets the sums
+template <int N>
+__device__ inline void sum_over_warp(float (&x)[N]) {
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2)
+#pragma unroll
+    for (int i = 0; i < N; ++i) x[i] += __shfl_xor_sync(~0u, x[i], by);
+}
+
 // Two lanes exchange halves of 2 Half sums: each keeps one half and adds the other lane's values of it.
 template <int Half, int By, int N>
 __device__ inline void fold_sums(float (&x)[N], int lane) {
@@ -23,6 +32,32 @@ __device__ inline void fold_sums(float (&x)[N], int lane) {
     const float stays = upper ? x[i + Half] : x[i], goes = upper ? x[i] : x[i + Half];
     x[i] = stays + __shfl_xor_sync(~0u, goes, By);
   }
+}
+
+// x of the lane `by` before or behind this one; 0 if there is none
+template <class T>
+__device__ inline T shift_up(T x, int by, int lane) {
+  const T y = __shfl_up_sync(~0u, x, by);
+  return lane >= by ? y : T(0);
+}
+template <class T>
+__device__ inline T shift_down(T x, int by, int lane) {
+  const T y = __shfl_down_sync(~0u, x, by);
+  return lane + by < 32 ? y : T(0);
+}
+
+// Sum of x over this lane and those before it, or behind it
+template <class T>
+__device__ inline T sum_up_to(T x, int lane) {
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) x += shift_up(x, by, lane);
+  return x;
+}
+template <class T>
+__device__ inline T sum_from(T x, int lane) {
+#pragma unroll
+  for (int by = 1; by < 32; by *= 2) x += shift_down(x, by, lane);
+  return x;
 }
 
 // Sum of x over the lanes before this one; `all` gets the sum over all lanes.

@@ -3,6 +3,7 @@
 // (2A + 2j, 2A + 2j + 1). Angles are counted in whole turns, in double: the sums of all stretches come first, so that
 // every stretch can start at once.
 #pragma once
+#include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/mamba3_rows.h"
 #include "kernels/cuda/rows.cuh"
 
@@ -92,13 +93,6 @@ struct Lane {
   }
 };
 
-template <int N>
-__device__ inline void sum_over_warp(float (&x)[N]) {
-#pragma unroll
-  for (int by = 1; by < 32; by *= 2)
-#pragma unroll
-    for (int i = 0; i < N; ++i) x[i] += __shfl_xor_sync(~0u, x[i], by);
-}
 template <int N>
 __device__ inline float squares(const float2 (&x)[N]) {
   float sum = 0;

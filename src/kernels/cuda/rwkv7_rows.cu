@@ -2,6 +2,7 @@
 // has pairs of columns, 64 columns apart.
 #include "kernels/cuda/rwkv7_rows.h"
 
+#include "kernels/cuda/lanes.cuh"
 #include "kernels/cuda/rows.cuh"
 
 namespace sb::cuda {
@@ -77,14 +78,6 @@ struct HeadWalk {
     store(sums + ((static_cast<int64_t>(part) * count + which) * heads + head) * width, x);
   }
 };
-
-template <int N>
-__device__ inline void sum_over_warp(float (&x)[N]) {
-#pragma unroll
-  for (int by = 1; by < 32; by *= 2)
-#pragma unroll
-    for (int i = 0; i < N; ++i) x[i] += __shfl_xor_sync(~0u, x[i], by);
-}
 
 template <class E, int P>
 __global__ void __launch_bounds__(kThreads) keys_forward(Rwkv7Keys p, Rwkv7KeyOutputs out, int parts) {

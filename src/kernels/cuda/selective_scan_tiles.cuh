@@ -120,7 +120,7 @@ __device__ inline void read_rates(float (&rate)[CT][S::NT], const SelectiveScan&
     for (int j = 0; j < S::NT; ++j) {
       const int c = first_channel + at.channel + i, n = at.state + j;
       rate[i][j] =
-          c < z.channels && n < z.states ? -expf(p.A_log[static_cast<int64_t>(c) * z.states + n]) * 1.442695041f : 0.f;
+          c < z.channels && n < z.states ? -expf(p.A_log[static_cast<int64_t>(c) * z.states + n]) * kLog2EFloat : 0.f;
     }
 }
 template <class S>

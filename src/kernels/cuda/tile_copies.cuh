@@ -1,6 +1,6 @@
 // Copies between device memory and tiles in shared memory.
 #pragma once
-#include "kernels/cuda/decayed_attention.h"
+#include "kernels/cuda/row_strides.h"
 #include "kernels/cuda/tiles.cuh"
 
 namespace sb::cuda {

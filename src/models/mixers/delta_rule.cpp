@@ -126,8 +126,6 @@ struct GatedDeltaProduct : DeltaRule {
   GatedDeltaProduct(const MixerOptions& options, ParameterList& p) : DeltaRule(options, p, true, true) {}
 };
 
-constexpr Traits published{.published_in_bf16 = true};
-
 }  // namespace
 
 ModelRow delta_net_row() {
@@ -137,8 +135,7 @@ ModelRow delta_net_row() {
           .make = make_mixer<DeltaNet>,
           .equations =
               "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x)\n"
-              "S_t = S_(t-1) + beta k (v - k^T S_(t-1))^T;  o = K^-1/2 q^T S;  out = W RMS(o)",
-          .traits = published};
+              "S_t = S_(t-1) + beta k (v - k^T S_(t-1))^T;  o = K^-1/2 q^T S;  out = W RMS(o)"};
 }
 
 ModelRow gated_delta_net_row() {
@@ -149,8 +146,7 @@ ModelRow gated_delta_net_row() {
           .equations =
               "q, k = l2(silu(conv4(W x))), v = silu(conv4(W x)), beta = sigma(W x), g = -e^A softplus(W x + b)\n"
               "S = e^g S_(t-1), S_t = S + beta k (v - k^T S)^T;  o = K^-1/2 q^T S;  out = W (RMS(o) silu(W x))\n"
-              "delta off: S_t = S + beta k v^T",
-          .traits = published};
+              "delta off: S_t = S + beta k v^T"};
 }
 
 ModelRow gated_delta_product_row() {
@@ -162,7 +158,6 @@ ModelRow gated_delta_product_row() {
           .equations =
               "as gated_delta_net, with n = householder_factors keys, values and strengths a token:\n"
               "S = e^g S_(t-1), then for j = 1..n: S = S + beta_j k_j (v_j - k_j^T S)^T;  o = K^-1/2 q^T S",
-          .traits = published,
           .read_recorded = [](const RecordedLayer& layer, MixerOptions& options) {
             const int64_t q = layer.extent("q_proj.weight", 0), k = layer.extent("k_proj.weight", 0);
             if (q > 0 && k % q == 0) options.set(householder_factors, std::max<int64_t>(1, k / q));

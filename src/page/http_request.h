@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sb::cli {
+namespace sb {
 
 struct HttpRequest {
   std::string method, path;  // the path without its query
@@ -21,4 +21,4 @@ std::optional<HttpRequest> read_request(std::string_view head);
 // else.
 std::string host_name(std::string_view host);
 
-}  // namespace sb::cli
+}  // namespace sb

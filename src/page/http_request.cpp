@@ -1,10 +1,10 @@
-#include "cli/http_request.h"
+#include "page/http_request.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace sb::cli {
+namespace sb {
 namespace {
 
 std::string lower_case(std::string_view text) {
@@ -75,4 +75,4 @@ std::optional<HttpRequest> read_request(std::string_view head) {
   return out;
 }
 
-}  // namespace sb::cli
+}  // namespace sb

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/http_request.h"
+#include "page/http_request.h"
 
-namespace sb::cli {
+namespace sb {
 
 struct HttpAnswer {
   int status = 200;
@@ -38,4 +38,4 @@ class HttpServer {
   std::vector<std::string> names_{};  // accepted in Host
 };
 
-}  // namespace sb::cli
+}  // namespace sb

@@ -1,9 +1,9 @@
 // The head of a request, as browsers and others send it.
-#include "cli/http_request.h"
+#include "page/http_request.h"
 
 #include <gtest/gtest.h>
 
-namespace sb::cli {
+namespace sb {
 namespace {
 
 TEST(HttpRequest, IsParsedFromHeader) {
@@ -35,4 +35,4 @@ TEST(HttpRequest, StripsPortFromHost) {
 }
 
 }  // namespace
-}  // namespace sb::cli
+}  // namespace sb

@@ -1,4 +1,4 @@
-#include "cli/http_server.h"
+#include "page/http_server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <map>
 #include <thread>
 
-namespace sb::cli {
+namespace sb {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -222,4 +222,4 @@ void HttpServer::serve(const std::function<HttpAnswer(const HttpRequest&)>& answ
   }
 }
 
-}  // namespace sb::cli
+}  // namespace sb
