@@ -8,6 +8,7 @@
 #include "grammar/brackets.h"
 #include "tasks/ceiling.h"
 #include "tasks/filter.h"
+#include "tasks/gap_task.h"
 #include "tasks/task_registry.h"
 
 namespace sb {
