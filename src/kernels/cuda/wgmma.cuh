@@ -120,4 +120,32 @@ struct PanelTile {
   }
 };
 
+// Operand of a product: a tile at a shared address, whose depth is along its rows or down its columns
+template <class Tile>
+struct Along {
+  static constexpr int down = 0;
+  uint32_t tile;
+  __device__ uint64_t operator()(int step) const { return Tile::along(tile, step); }
+};
+template <class Tile>
+struct Down {
+  static constexpr int down = 1;
+  uint32_t tile;
+  __device__ uint64_t operator()(int step) const { return Tile::down(tile, step); }
+};
+
+// Starts d = (add ? d : 0) + a b over a depth of 16 Steps
+template <int Steps, int Tiles, class A, class B>
+__device__ __forceinline__ void start_product(float (&d)[Tiles][4], A a, B b, bool add = false) {
+#pragma unroll
+  for (int s = 0; s < Steps; ++s)
+    GroupProduct<8 * Tiles>::template tiles<A::down, B::down>(d, a(s), b(s), add || s > 0);
+}
+// Starts d += a b, with a in registers
+template <int Steps, int Tiles, class B>
+__device__ __forceinline__ void start_product(float (&d)[Tiles][4], const uint32_t (&a)[Steps][4], B b) {
+#pragma unroll
+  for (int s = 0; s < Steps; ++s) GroupProduct<8 * Tiles>::template registers_times_tile<B::down>(d, a[s], b(s));
+}
+
 }  // namespace sb::cuda
