@@ -1,6 +1,7 @@
 #include "kernels/cuda/mesa.h"
 
 #include "kernels/cuda/mesa_strip.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace mesa {
@@ -155,7 +156,6 @@ cudaError_t run(const Arguments& a, Target to) {
 }
 
 bool valid(const Mesa& p) {
-  const auto within = [](int64_t x, int64_t most) { return x >= 1 && x <= most; };
   return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.key_width, 128) &&
          within(p.value_width, 128) && p.steps >= 0 && p.steps <= 1 << 20 &&
          p.batch * p.heads * ((p.time + kChunk - 1) / kChunk) < (int64_t{1} << 31);

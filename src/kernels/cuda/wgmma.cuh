@@ -102,14 +102,13 @@ struct PanelTile {
     const int turn = Bytes == 128 ? row % 8 : row / 2 % 4;
     return part / each * panel + row * Bytes + ((part % each ^ turn) << 4);
   }
-  // Descriptors of an operand for the depths 16 step .. 16 step + 15. along: the depth is along the rows, and the other
-  // index starts at row 0. down: the depth is down the columns, and the other index starts at panel `first`.
+  // Descriptors of an operand for the depths 16 step .. 16 step + 15, which are along the rows or down the columns
   __device__ static uint64_t along(uint32_t tile, int step) {
     constexpr int steps = Bytes / 32;
     return descriptor(tile + static_cast<uint32_t>(step / steps * panel + step % steps * 32), 16);
   }
-  __device__ static uint64_t down(uint32_t tile, int step, int first = 0) {
-    return descriptor(tile + static_cast<uint32_t>(first * panel + step * 16 * Bytes), panel);
+  __device__ static uint64_t down(uint32_t tile, int step) {
+    return descriptor(tile + static_cast<uint32_t>(step * 16 * Bytes), panel);
   }
 
  private:
