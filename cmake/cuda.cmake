@@ -34,7 +34,7 @@ set(SB_CUDA_KERNELS
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention frames gated_delta gates
     general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward decayed_attention_wgmma_heads head_scale
     log_linear_attention log_linear_attention_pairs log_linear_attention_rows mamba3_gates mamba3_keys mamba3_keys_backward mesa residual_norm rope rows rwkv7_rows
-    selective_scan selective_scan_forward selective_scan_segments tensor_copy token_shift)
+    selective_scan selective_scan_forward selective_scan_segments step_gates tensor_copy token_shift)
 # Conversion of tensors to pointers: needs ATen and the toolkit's headers, works with any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp

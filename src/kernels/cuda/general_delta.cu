@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "kernels/cuda/general_delta_problem.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace {
 
 bool valid(const GeneralDelta& p) {
-  const auto within = [](int64_t x, int64_t most) { return x >= 1 && x <= most; };
   return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.key_width, 256) &&
          within(p.value_width, 256) && p.batch * p.heads * ((p.time + kRows - 1) / kRows) < (int64_t{1} << 31);
 }
@@ -23,7 +23,6 @@ bool fits(cudaError_t (*pass)(const GeneralProblem&, Target), const GeneralProbl
 // With slices of V as large as fit on the current device
 GeneralProblem sizes(const GeneralDelta& in) {
   const bool low = in.precision == Precision::bf16;
-  const auto ceil_div = [](int x, int y) { return (x + y - 1) / y; };
   GeneralProblem p{};
   p.in = in;
   p.time = static_cast<int>(in.time), p.heads = static_cast<int>(in.heads);
@@ -44,19 +43,8 @@ GeneralProblem sizes(const GeneralDelta& in) {
   }
 }
 
-// Allocates pieces of a workspace; without memory it only counts bytes.
-struct Memory {
-  char* memory;
-  size_t used = 0;
-  template <class P>
-  void take(P*& piece, size_t bytes) {
-    if (memory) piece = reinterpret_cast<P*>(memory + used);
-    used += (bytes + 255) / 256 * 256;
-  }
-};
-
 size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
-  Memory pieces{static_cast<char*>(memory)};
+  WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
   pieces.take(p.rows, wide * 4 * kRows * p.key_tile);
   pieces.take(p.matrices, wide * 4 * kRows * kRows);
@@ -68,7 +56,7 @@ size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
 }
 
 size_t take_workspace(GeneralProblem& p, void* memory) {
-  Memory pieces{static_cast<char*>(memory)};
+  WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
   pieces.take(p.d_states, wide * p.key_tile * p.values);
   pieces.take(p.solved, wide * kRows * p.values);

@@ -17,41 +17,36 @@ struct ScaleRows {
 template <class E, Access A, bool back>
 __global__ void __launch_bounds__(kThreads) scale_heads(const __grid_constant__ ScaleRows q) {
   const HeadScale& p = q.p;
-  const RowGroups<0> groups(q.lanes);
-  const Columns<A, 0> at{groups.lane, p.width, p.width, q.lanes};
-  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
-  const int rounds = (q.rows - first + step - 1) / step;
-  struct Ahead {
-    Raw<E> x, dy;
-    float w;
-  } ahead;
+  const RowWalk<A, 0> walk(q.rows, p.width, q.lanes);
+  const Columns<A, 0>& at = walk.at;
+  Raw<E> x, dy;
+  float w;
   const auto place = [&](int row, int& head) {
     const auto token = static_cast<int>(q.by_heads(static_cast<uint32_t>(row)));
     head = row - token * p.heads;
     return token;
   };
-  const auto read = [&](Ahead& next, int row) {
+  const auto read = [&](int row) {
     int head;
     const int64_t token = place(min(row, q.rows - 1), head);
-    next.w = p.w.data[token * p.w.token + head];
-    at.load(next.x, static_cast<const E*>(p.x.data) + token * p.x.token + head * p.x.head, 0);
-    if constexpr (back)
-      at.load(next.dy, static_cast<const E*>(q.d.dy.data) + token * q.d.dy.token + head * q.d.dy.head, 0);
+    w = p.w.data[token * p.w.token + head];
+    at.load(x, static_cast<const E*>(p.x.data) + token * p.x.token + head * p.x.head, 0);
+    if constexpr (back) at.load(dy, static_cast<const E*>(q.d.dy.data) + token * q.d.dy.token + head * q.d.dy.head, 0);
   };
-  walk_rows(ahead, rounds, first + groups.group, step, read, [&](Ahead& next, int round, int row) {
+  walk.each(read, [&](int, int row, auto read_next) {
     float v[kPack], dot[1] = {0};
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      v[j] = next.w * (back ? next.dy[j] : next.x[j]);
-      if constexpr (back) dot[0] += next.dy[j] * next.x[j];
+      v[j] = w * (back ? dy[j] : x[j]);
+      if constexpr (back) dot[0] += dy[j] * x[j];
     }
-    if (round + 1 < rounds) read(next, row + step);
-    if constexpr (back) groups.sum(dot, 0);
+    read_next();
+    if constexpr (back) walk.groups.sum(dot, 0);
     if (row >= q.rows) return;
     int head;
     const int64_t token = place(row, head);
     at.store(static_cast<E*>(q.out.data) + token * q.out.token + head * q.out.head, 0, v);
-    if (back && groups.lane == 0) q.d.dw.data[token * q.d.dw.token + head] = dot[0];
+    if (back && at.lane == 0) q.d.dw.data[token * q.d.dw.token + head] = dot[0];
   });
 }
 
@@ -65,16 +60,9 @@ cudaError_t run(ScaleRows q, cudaStream_t stream) {
   q.rows = static_cast<int>(p.tokens * p.heads);
   q.lanes = (p.width + kPack - 1) / kPack;
   return with_element(p.element, [&]<class E>() {
-    const auto fits = [&](const auto& view) {
-      return on_vectors(view.data, view.token, view.head, p.heads, sizeof(E));
-    };
-    const bool whole = fits(p.x) && fits(q.d.dy) && fits(q.out) && p.width % kPack == 0;
-    const int groups = kThreads / 32 * (32 / q.lanes);
-    const auto launch = [&](auto kernel) {
-      kernel<<<walking_blocks(kernel, (q.rows + groups - 1) / groups, 1 << 30), kThreads, 0, stream>>>(q);
-      return cudaGetLastError();
-    };
-    return launch(whole ? scale_heads<E, Access::whole, back> : scale_heads<E, Access::scattered, back>);
+    const bool whole = all_on_vectors<E>(p.heads, p.x, q.d.dy, q.out) && p.width % kPack == 0;
+    const auto kernel = whole ? scale_heads<E, Access::whole, back> : scale_heads<E, Access::scattered, back>;
+    return launch_walk<0>(kernel, q, stream);
   });
 }
 

@@ -136,6 +136,38 @@ inline double error(const Memory& x, const Doubles& reference) {
   return error(Doubles(raw.begin(), raw.end()), reference);
 }
 
+// (loss(x + step) - loss(x - step)) / (2 step) for one element of the loss's input
+template <class Loss>
+double central_difference(double& x, double step, const Loss& loss) {
+  const double kept = x;
+  x = kept + step;
+  const double above = loss();
+  x = kept - step;
+  const double below = loss();
+  x = kept;
+  return (above - below) / (2 * step);
+}
+
+// The command line: --quick, --time, --model TEXT, and cases --shape WORD…, made by parse(words) of `count` words each
+template <class Case>
+struct Arguments {
+  bool quick = false, timed = false;
+  std::string model;
+  std::vector<Case> cases;
+  template <class Parse>
+  Arguments(int argc, char** argv, int count, const Parse& parse) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "--quick") quick = true;
+      if (word == "--time") timed = true;
+      if (word == "--model" && i + 1 < argc) model = argv[++i];
+      if (word == "--shape" && i + count < argc) cases.push_back(parse(argv + i + 1)), i += count;
+    }
+  }
+  bool checks() const { return !timed || !cases.empty(); }
+  bool times() const { return timed && cases.empty(); }
+};
+
 // Worst errors by name, and whether all kept their bounds
 struct Verdict {
   struct Row {

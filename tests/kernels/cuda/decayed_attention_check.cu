@@ -236,15 +236,8 @@ double check_loop(Decay decay, bool before) {
   };
   double worst = 0;
   const auto compare = [&](Doubles& input, const Doubles& gradient) {
-    for (size_t i = 0; i < input.size(); ++i) {
-      const double keep = input[i], step = 1e-5;
-      input[i] = keep + step;
-      const double up = loss();
-      input[i] = keep - step;
-      const double down = loss();
-      input[i] = keep;
-      worst = std::max(worst, std::abs((up - down) / (2 * step) - gradient[i]));
-    }
+    for (size_t i = 0; i < input.size(); ++i)
+      worst = std::max(worst, std::abs(check::central_difference(input[i], 1e-5, loss) - gradient[i]));
   };
   compare(x.q, r.dq);
   compare(x.k, r.dk);

@@ -266,25 +266,18 @@ void time_all() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timed = false;
-  std::vector<Case> cases;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--quick") quick = true;
-    if (word == "--time") timed = true;
-    if (word == "--shape" && i + 6 < argc) {
-      const auto number = [&](int at) { return std::atoi(argv[i + at]); };
-      cases.push_back({number(1), number(2), number(3), number(4), double(number(5)), number(6)});
-      i += 6;
-    }
-  }
+  const check::Arguments<Case> arguments(argc, argv, 6, [](char** words) -> Case {
+    const auto number = [&](int i) { return std::atoi(words[i]); };
+    return {number(0), number(1), number(2), number(3), double(number(4)), number(5)};
+  });
   bool good = true;
-  if (!timed || !cases.empty()) {
+  if (arguments.checks()) {
     good = truth_holds();
     std::mt19937_64 random(std::random_device{}());
-    for (const Case& c : cases.empty() ? matrix(quick) : cases) good = run_case(c, random) && good;
+    for (const Case& c : arguments.cases.empty() ? matrix(arguments.quick) : arguments.cases)
+      good = run_case(c, random) && good;
     std::printf("%s\n", good ? "PASS" : "FAIL");
   }
-  if (timed && cases.empty()) time_all();
+  if (arguments.times()) time_all();
   return good ? 0 : 1;
 }

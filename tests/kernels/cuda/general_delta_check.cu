@@ -183,13 +183,8 @@ bool truth_holds() {
     const auto probe = [&](Doubles& x, const Doubles& gradient, const char* name) {
       double worst = 0;
       for (size_t at = 0; at < x.size(); ++at) {
-        const double was = x[at], width = 1e-5;
-        x[at] = was + width;
-        const double above = loss(p);
-        x[at] = was - width;
-        const double below = loss(p);
-        x[at] = was;
-        worst = std::max(worst, std::abs((above - below) / (2 * width) - gradient[at]) / (1 + std::abs(gradient[at])));
+        const double expected = check::central_difference(x[at], 1e-5, [&] { return loss(p); });
+        worst = std::max(worst, std::abs(expected - gradient[at]) / (1 + std::abs(gradient[at])));
       }
       if (worst > 1e-6)
         std::printf("loop, d%s: differs from central differences by %.1e: FAIL\n", name, worst), good = false;
@@ -433,25 +428,17 @@ Case parsed(char** words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timed = false;
-  std::string only;
-  std::vector<Case> cases;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--quick") quick = true;
-    if (word == "--time") timed = true;
-    if (word == "--model" && i + 1 < argc) only = argv[++i];
-    if (word == "--shape" && i + 8 < argc) cases.push_back(parsed(argv + i + 1)), i += 8;
-  }
+  const check::Arguments<Case> arguments(argc, argv, 8, parsed);
   bool good = true;
-  if (!timed || !cases.empty()) {
+  if (arguments.checks()) {
     good = truth_holds();
     std::mt19937_64 random(std::random_device{}());
     Worst worst;
-    for (const Case& c : cases.empty() ? matrix(quick) : cases) good = run_case(c, random, worst) && good;
+    for (const Case& c : arguments.cases.empty() ? matrix(arguments.quick) : arguments.cases)
+      good = run_case(c, random, worst) && good;
     std::printf("worst: bf16 %.1e (bound 2e-02), tf32 %.1e (2e-02), fp32 %.1e (1e-05): %s\n", worst.of[0], worst.of[1],
                 worst.of[2], good ? "PASS" : "FAIL");
   }
-  if (timed && cases.empty()) time_all(only);
+  if (arguments.times()) time_all(arguments.model);
   return good ? 0 : 1;
 }
