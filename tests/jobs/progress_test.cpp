@@ -79,7 +79,7 @@ TEST(Progress, FormatsRates) {
 
 TEST(Progress, WritesLogLineEveryTwentySeconds) {
   Fake fake;
-  Progress progress("samples", 1000, false, fake.console(false));
+  Progress progress("samples", 1000, fake.console(false));
   for (uint64_t i = 1; i <= 100; ++i) {
     fake.now += 0.5;
     progress.update(i);
