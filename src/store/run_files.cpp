@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/replace_file.h"
 #include "base/sha256.h"
@@ -18,12 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int64_t most_updates = int64_t{1} << 53;
 constexpr int64_t config_schema = 3;
-
-OtherSchema other_schema(int64_t schema, int64_t expected, const std::string& path) {
-  return OtherSchema(
-      schema, expected,
-      "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " + std::to_string(expected));
-}
 
 void check_seal(const std::string& text, const std::string& path) {
   if (!is_sealed(text)) throw bad_input("run", path + ": SHA-256 mismatch");
@@ -69,7 +64,9 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
   FieldReader reader(parsed, "run", path);
   int64_t schema = 1;  // before it was named
   if (parsed.contains("schema")) reader.whole("schema", schema, 1, most_updates);
-  if (schema != config_schema) throw other_schema(schema, config_schema, path);
+  if (schema != config_schema)
+    throw OtherSchema(schema, config_schema,
+                      formatted("[run] {}: schema {}, this program reads {}", path, schema, config_schema));
   StoredConfig config;
   std::string digest;
   reader.text("run_id", config.run_id);
