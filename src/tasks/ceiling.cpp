@@ -4,16 +4,18 @@
 #include <limits>
 #include <numeric>
 
+#include "base/error.h"
 #include "base/format.h"
+#include "base/parallel.h"
 #include "tasks/running_mean.h"
-#include "tasks/sample_rounds.h"
 
 namespace sb {
 namespace {
 
 constexpr size_t kRound = 512;            // most samples held in memory at once
 constexpr double kRoundFrames = 1 << 15;  // a thread
-constexpr double kNotAsked = -1;          // instead of a probability
+constexpr size_t kGrain = 16;
+constexpr double kNotAsked = -1;  // instead of a probability
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Means over the asked elements of one sample.
@@ -22,45 +24,9 @@ struct SampleFigures {
   double accuracy = 0;
   double filter_accuracy = 0;
   double upper_bound = 0;
+  double realised = 0;
+  double last_frame = 0;
   std::optional<double> log_likelihood = {};
-  std::vector<double> probability, entropy;  // [elements]
-};
-
-class FilterWalk {
- public:
-  FilterWalk(const Task& task, Split split)
-      : task_(task), split_(split), oracle_(task.oracle(split)), answers_(static_cast<size_t>(task.shape().elements)) {}
-
-  SampleFigures operator()(uint64_t sample) {
-    const size_t elements = answers_.size();
-    task_.fill(split_, sample, 1, batch_);
-    task_.answers(batch_, 0, answers_.data());
-    const auto count = static_cast<double>(elements - std::count(answers_.begin(), answers_.end(), -1));
-    const double share = 1.0 / count;
-    const std::vector<ElementBelief> beliefs = follow(*oracle_, batch_, 0);
-    SampleFigures out;
-    out.asked = count / static_cast<double>(elements);
-    out.log_likelihood = oracle_->log_likelihood();
-    out.probability.assign(elements, kNotAsked);
-    out.entropy.assign(elements, 0.0);
-    for (size_t e = 0; e < elements; ++e) {
-      if (answers_[e] < 0) continue;
-      const ElementBelief& b = beliefs[e];
-      out.probability[e] = b.summed_probability;
-      out.entropy[e] = b.given_segment.entropy;
-      out.accuracy += share * b.summed_probability;
-      out.upper_bound += share * b.given_segment.probability;
-      out.filter_accuracy += b.summed_best == answers_[e] ? share : 0;
-    }
-    return out;
-  }
-
- private:
-  const Task& task_;
-  Split split_;
-  std::unique_ptr<Oracle> oracle_;
-  std::vector<int32_t> answers_;
-  Batch batch_;
 };
 
 }  // namespace
@@ -83,35 +49,76 @@ void expect_asked(const Ceiling& ceiling) {
 }
 
 Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
+  if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
   const auto elements = static_cast<size_t>(task.shape().elements);
   Ceiling out;
   out.samples = request.samples;
   out.exact = expect_oracle(task, request.split)->exact();
   out.by_position.assign(elements, 0.0);
   out.entropy_by_position.assign(elements, 0.0);
-  RunningMean accuracy, filter_accuracy, upper_bound, entropy_rate;
+  RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame, entropy_rate;
   std::vector<double> asked(elements, 0.0);  // samples that ask for the element
-  const auto walk = [&] { return FilterWalk(task, request.split); };
-  for_each_sample(task, request, walk, [&](const SampleFigures& one) {
-    accuracy.add(one.accuracy, one.asked);
-    upper_bound.add(one.upper_bound, one.asked);
-    filter_accuracy.add(one.filter_accuracy, one.asked);
-    if (one.log_likelihood) entropy_rate.add(-*one.log_likelihood / static_cast<double>(elements));
-    for (size_t e = 0; e < elements; ++e) {
-      if (one.probability[e] == kNotAsked) continue;
-      ++asked[e];
-      out.by_position[e] += one.probability[e];
-      out.entropy_by_position[e] += one.entropy[e];
+  const size_t most = samples_a_round(task, request.split, request.threads);
+  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
+  for (uint64_t done = 0; done < request.samples;) {
+    const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
+    std::vector<SampleFigures> figures(round);
+    std::vector<double> probability(round * elements), entropy(round * elements);
+    parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
+      const std::unique_ptr<Oracle> oracle = task.oracle(request.split);
+      Batch batch;
+      std::vector<int32_t> answers(elements);
+      for (size_t i = begin; i < end; ++i) {
+        task.fill(request.split, request.first + done + i, 1, batch);
+        task.answers(batch, 0, answers.data());
+        const auto count = static_cast<double>(elements - std::count(answers.begin(), answers.end(), -1));
+        const double share = 1.0 / count;
+        figures[i].asked = count / static_cast<double>(elements);
+        const std::vector<ElementBelief> beliefs = follow(*oracle, batch, 0);
+        figures[i].log_likelihood = oracle->log_likelihood();
+        for (size_t e = 0; e < elements; ++e) {
+          if (answers[e] < 0) {
+            probability[i * elements + e] = kNotAsked;
+            continue;
+          }
+          const ElementBelief& b = beliefs[e];
+          probability[i * elements + e] = b.summed_probability;
+          entropy[i * elements + e] = b.given_segment.entropy;
+          figures[i].accuracy += share * b.summed_probability;
+          figures[i].upper_bound += share * b.given_segment.probability;
+          figures[i].filter_accuracy += b.summed_best == answers[e] ? share : 0;
+          figures[i].realised += b.given_segment.best == answers[e] ? share : 0;
+          figures[i].last_frame += b.causal.best == answers[e] ? share : 0;
+        }
+      }
+    });
+    for (size_t i = 0; i < round; ++i) {
+      accuracy.add(figures[i].accuracy, figures[i].asked);
+      upper_bound.add(figures[i].upper_bound, figures[i].asked);
+      filter_accuracy.add(figures[i].filter_accuracy, figures[i].asked);
+      realised.add(figures[i].realised, figures[i].asked);
+      last_frame.add(figures[i].last_frame, figures[i].asked);
+      if (figures[i].log_likelihood) entropy_rate.add(-*figures[i].log_likelihood / static_cast<double>(elements));
+      for (size_t e = 0; e < elements; ++e) {
+        if (probability[i * elements + e] == kNotAsked) continue;
+        ++asked[e];
+        out.by_position[e] += probability[i * elements + e];
+        out.entropy_by_position[e] += entropy[i * elements + e];
+      }
     }
-  });
+    done += round;
+    if (request.progress) request.progress(done);
+  }
   const double cells = std::accumulate(asked.begin(), asked.end(), 0.0);
   out.asked = static_cast<uint64_t>(cells);
   const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
   out.accuracy = share_of(accuracy);
   out.stderr_ = accuracy.error();
   out.upper_bound = share_of(upper_bound);
+  out.realised = share_of(realised);
   out.filter_accuracy = share_of(filter_accuracy);
   out.filter_stderr = filter_accuracy.error();
+  out.last_frame_accuracy = share_of(last_frame);
   if (entropy_rate.count() > 0) {
     out.entropy_rate = entropy_rate.mean();
     out.entropy_rate_stderr = entropy_rate.error();

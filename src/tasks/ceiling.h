@@ -24,6 +24,8 @@ struct Ceiling {
   double filter_accuracy = 0;  // `accuracy`, counted
   double filter_stderr = 0;
   double upper_bound = 0;
+  double realised = 0;             // `upper_bound`, counted
+  double last_frame_accuracy = 0;  // counted; uses only the posterior at the element's last frame, no sum
   uint64_t samples = 0;
   uint64_t asked = 0;       // elements with an answer; if 0, the other figures mean nothing
   double mean_entropy = 0;  // nats per element, given frames and segment

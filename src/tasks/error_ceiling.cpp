@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
+#include "base/parallel.h"
+#include "tasks/ceiling.h"
 #include "tasks/running_mean.h"
-#include "tasks/sample_rounds.h"
 
 namespace sb {
 namespace {
+
+constexpr size_t kGrain = 16;
 
 // What one sample adds.
 struct SampleErrors {
@@ -24,7 +28,7 @@ class ErrorWalk {
         mean_(answers_),
         variance_(answers_) {}
 
-  SampleErrors operator()(uint64_t sample) {
+  SampleErrors run(uint64_t sample) {
     task_.fill(split_, sample, 1, batch_);
     const auto elements = static_cast<size_t>(batch_.elements), channels = static_cast<size_t>(batch_.channels);
     SampleErrors out;
@@ -73,19 +77,31 @@ class ErrorWalk {
 }  // namespace
 
 ErrorCeiling error_ceiling(const Task& task, const CeilingRequest& request) {
+  if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
   if (!task.estimator(request.split)) throw bad_input("ceiling", "no ceiling: this task has no estimator");
   const auto elements = static_cast<size_t>(task.shape().elements);
   std::vector<double> sums(elements, 0.0), frames(elements, 0.0);
   RunningMean mse, counted;
-  const auto walk = [&] { return ErrorWalk(task, request.split); };
-  for_each_sample(task, request, walk, [&](const SampleErrors& one) {
-    mse.add(one.mse, one.frames);
-    counted.add(one.counted, one.frames);
-    for (size_t e = 0; e < elements; ++e) {
-      sums[e] += one.by_position[e];
-      frames[e] += one.weighted[e];
+  const size_t most = samples_a_round(task, request.split, request.threads);
+  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
+  for (uint64_t done = 0; done < request.samples;) {
+    const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
+    std::vector<SampleErrors> errors(round);
+    parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
+      ErrorWalk walk(task, request.split);
+      for (size_t i = begin; i < end; ++i) errors[i] = walk.run(request.first + done + i);
+    });
+    for (const SampleErrors& one : errors) {
+      mse.add(one.mse, one.frames);
+      counted.add(one.counted, one.frames);
+      for (size_t e = 0; e < elements; ++e) {
+        sums[e] += one.by_position[e];
+        frames[e] += one.weighted[e];
+      }
     }
-  });
+    done += round;
+    if (request.progress) request.progress(done);
+  }
   ErrorCeiling out{mse.mean(), mse.error(), counted.mean(), counted.error(), request.samples, {}};
   for (size_t e = 0; e < elements; ++e) {
     out.by_position.push_back(frames[e] == 0 ? std::numeric_limits<double>::quiet_NaN() : sums[e] / frames[e]);

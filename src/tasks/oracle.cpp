@@ -82,6 +82,7 @@ std::vector<ElementBelief> follow(Oracle& oracle, const Batch& batch, int row) {
     ElementBelief& element = out[e];
     const int gap_frames = start[e + 1] - start[e] - 1;
     element.given_segment = oracle.belief(gap_frames);
+    element.causal = oracle.belief();
     element.state = batch.state[static_cast<size_t>(row) * batch.elements + static_cast<size_t>(e)];
     element.summed_best = summed.take_best();
     element.summed_probability = oracle.probability(element.summed_best, gap_frames);

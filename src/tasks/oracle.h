@@ -64,6 +64,7 @@ class Estimator {
 // The oracle's beliefs about one element, for `show` and for breakdowns of a model's accuracy.
 struct ElementBelief {
   Belief given_segment;           // belief(gap frames) at the element's last frame
+  Belief causal;                  // belief() there
   int32_t state = 0;              // true id
   int32_t summed_best = 0;        // argmax of the posteriors summed over the element's frames, as in the metric
   double summed_probability = 0;  // posterior of summed_best, given frames and segment

@@ -2,12 +2,15 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
+#include "base/parallel.h"
+#include "tasks/ceiling.h"
 #include "tasks/running_mean.h"
-#include "tasks/sample_rounds.h"
 
 namespace sb {
 namespace {
 
+constexpr size_t kGrain = 16;
 constexpr double kLeast = 1e-30;  // as the metric bounds a prediction
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -17,7 +20,6 @@ struct SampleFigures {
   double asked = 0;                                   // elements with an answer
   double accuracy = 0, counted = 0, upper_bound = 0;  // means over these
   double kl = 0, kl_counted = 0, kl_bound = 0;        // means over all elements
-  std::vector<double> accuracies, kls;                // [elements]; no answer: NaN
 };
 
 // sum_c a(c) ln b(c), b a sum of `frames` predictions
@@ -46,26 +48,19 @@ struct Laws {
 
 class SampleWalk {
  public:
-  SampleWalk(const Task& task, Split split, const Laws& laws)
-      : task_(task),
-        split_(split),
-        oracle_(task.oracle(split)),
+  SampleWalk(std::unique_ptr<Oracle> oracle, const Laws& laws)
+      : oracle_(std::move(oracle)),
         laws_(laws),
         posterior_(laws.law.size()),
         now_(static_cast<size_t>(oracle_->classes())),
         next_(now_),
-        law_(now_),
-        answers_(static_cast<size_t>(task.shape().elements)) {}
+        law_(now_) {}
 
-  SampleFigures operator()(uint64_t sample) {
-    task_.fill(split_, sample, 1, batch_);
-    task_.answers(batch_, 0, answers_.data());
+  // `answers`, `accuracy` and `kl`: [elements]. `accuracy` is NaN for elements without an answer.
+  SampleFigures run(const Batch& batch, const std::vector<int32_t>& answers, double* accuracy, double* kl) {
     SampleFigures out;
-    const Batch& batch = batch_;
     const double elements = batch.elements;
-    out.asked = elements - static_cast<double>(std::count(answers_.begin(), answers_.end(), -1));
-    out.accuracies.assign(answers_.size(), kNone);
-    out.kls.assign(answers_.size(), 0.0);
+    out.asked = elements - static_cast<double>(std::count(answers.begin(), answers.end(), -1));
     oracle_->reset();
     for (int e = 0; e < batch.elements; ++e) {
       const int frames = batch.start[e + 1] - batch.start[e];
@@ -79,12 +74,12 @@ class SampleWalk {
         for (size_t c = 0; c < now_.size(); ++c) law_[c] += now_[c];
       }
       const int gap_frames = frames - 1;
-      double &accuracy = out.accuracies[static_cast<size_t>(e)], &kl = out.kls[static_cast<size_t>(e)];
-      if (const int32_t answer = answers_[static_cast<size_t>(e)]; answer >= 0) {
+      accuracy[e] = kNone;
+      if (const int32_t answer = answers[static_cast<size_t>(e)]; answer >= 0) {
         const auto named = std::max_element(next_.begin(), next_.end()) - next_.begin();
         oracle_->next_classes(now_.data(), gap_frames);
-        accuracy = now_[static_cast<size_t>(named)];
-        out.accuracy += accuracy / out.asked;
+        accuracy[e] = now_[static_cast<size_t>(named)];
+        out.accuracy += accuracy[e] / out.asked;
         out.upper_bound += *std::max_element(now_.begin(), now_.end()) / out.asked;
         out.counted += named == answer ? 1 / out.asked : 0;
       }
@@ -93,8 +88,8 @@ class SampleWalk {
       for (size_t id = 0; id < posterior_.size(); ++id) known += posterior_[id] * laws_.negentropy[id];
       oracle_->mean_law(now_.data(), gap_frames);
       const auto id = static_cast<size_t>(batch.state[e]);
-      kl = known - cross(now_, law_, frames);
-      out.kl += kl / elements;
+      kl[e] = known - cross(now_, law_, frames);
+      out.kl += kl[e] / elements;
       out.kl_bound += (known - cross(now_, now_, 1)) / elements;
       out.kl_counted += (laws_.negentropy[id] - cross(laws_.law[id], law_, frames)) / elements;
     }
@@ -102,18 +97,15 @@ class SampleWalk {
   }
 
  private:
-  const Task& task_;
-  Split split_;
   std::unique_ptr<Oracle> oracle_;
   const Laws& laws_;
   std::vector<double> posterior_, now_, next_, law_;
-  std::vector<int32_t> answers_;
-  Batch batch_;
 };
 
 }  // namespace
 
 PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) {
+  if (request.samples == 0) throw bad_input("ceiling", "samples, expected at least 1, got 0");
   if (!task.has_law()) throw bad_input("ceiling", "this ceiling requires objective = predict");
   const std::unique_ptr<Oracle> oracle = expect_oracle(task, request.split);
   const Laws laws(task, oracle->states());
@@ -126,23 +118,41 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
   RunningMean accuracy, counted, upper_bound, kl, kl_counted, kl_bound;
   std::vector<double> asked(elements, 0.0);  // samples that ask for the element
   double unit = 0;                           // elements that the first sample with an answer asks for: weight 1
-  const auto walk = [&] { return SampleWalk(task, request.split, laws); };
-  for_each_sample(task, request, walk, [&](const SampleFigures& one) {
-    if (unit == 0) unit = one.asked;
-    const double weight = unit == 0 ? 0 : one.asked / unit;
-    accuracy.add(one.accuracy, weight);
-    counted.add(one.counted, weight);
-    upper_bound.add(one.upper_bound, weight);
-    kl.add(one.kl);
-    kl_counted.add(one.kl_counted);
-    kl_bound.add(one.kl_bound);
-    for (size_t e = 0; e < elements; ++e) {
-      out.kl_by_position[e] += one.kls[e];
-      if (std::isnan(one.accuracies[e])) continue;
-      ++asked[e];
-      out.by_position[e] += one.accuracies[e];
+  const size_t most = samples_a_round(task, request.split, request.threads);
+  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
+  for (uint64_t done = 0; done < request.samples;) {
+    const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
+    std::vector<SampleFigures> figures(round);
+    std::vector<double> right(round * elements), far(round * elements);
+    parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
+      SampleWalk walk(task.oracle(request.split), laws);
+      Batch batch;
+      std::vector<int32_t> answers(elements);
+      for (size_t i = begin; i < end; ++i) {
+        task.fill(request.split, request.first + done + i, 1, batch);
+        task.answers(batch, 0, answers.data());
+        figures[i] = walk.run(batch, answers, right.data() + i * elements, far.data() + i * elements);
+      }
+    });
+    for (size_t i = 0; i < round; ++i) {
+      if (unit == 0) unit = figures[i].asked;
+      const double weight = unit == 0 ? 0 : figures[i].asked / unit;
+      accuracy.add(figures[i].accuracy, weight);
+      counted.add(figures[i].counted, weight);
+      upper_bound.add(figures[i].upper_bound, weight);
+      kl.add(figures[i].kl);
+      kl_counted.add(figures[i].kl_counted);
+      kl_bound.add(figures[i].kl_bound);
+      for (size_t e = 0; e < elements; ++e) {
+        out.kl_by_position[e] += far[i * elements + e];
+        if (std::isnan(right[i * elements + e])) continue;
+        ++asked[e];
+        out.by_position[e] += right[i * elements + e];
+      }
     }
-  });
+    done += round;
+    if (request.progress) request.progress(done);
+  }
   for (size_t e = 0; e < elements; ++e)
     out.by_position[e] = asked[e] == 0 ? kNone : std::min(1.0, out.by_position[e] / asked[e]);
   while (!out.by_position.empty() && std::isnan(out.by_position.back())) out.by_position.pop_back();

@@ -45,6 +45,7 @@ TEST(Ceiling, IsUnbiasedAndBelowTheUpperBound) {
   for (const auto& automaton : {test::twins(), test::forked()}) {
     const Ceiling c = ceiling(test::sampler(automaton, 40), task, 3000);
     EXPECT_NEAR(c.accuracy, c.filter_accuracy, 4 * c.filter_stderr);
+    EXPECT_NEAR(c.upper_bound, c.realised, 4 * c.filter_stderr);
     EXPECT_LT(c.accuracy, c.upper_bound);
     EXPECT_LT(c.upper_bound, 1);
     EXPECT_GT(c.mean_entropy, 0);
@@ -54,6 +55,7 @@ TEST(Ceiling, IsUnbiasedAndBelowTheUpperBound) {
 TEST(Ceiling, EqualsUpperBoundWithBlankGaps) {
   const Ceiling c = ceiling(test::sampler(test::twins(), 50), paper_task(2), 500);
   EXPECT_NEAR(c.accuracy, c.upper_bound, 1e-12);
+  EXPECT_EQ(c.filter_accuracy, c.last_frame_accuracy);
 }
 
 TEST(Ceiling, DoesNotDependOnThreads) {
