@@ -49,6 +49,25 @@ TEST(Checkpoint, RoundTrips) {
   EXPECT_TRUE(warnings.empty());
 }
 
+// Sealed whole in memory, as the format was first written.
+std::string sealed_in_memory(const std::vector<StoredTensor>& stored, std::map<std::string, std::string> metadata) {
+  metadata["sha256"] = blank_seal();
+  std::string content = write_safetensors(stored, metadata);
+  seal(content);
+  return content;
+}
+
+class WatchingFileSystem : public FileSystem {
+ public:
+  const char *begin = nullptr, *end = nullptr;
+  size_t in_place = 0, elsewhere = 0;
+  ssize_t write(int fd, const void* data, size_t size) override {
+    const char* at = static_cast<const char*>(data);
+    (at >= begin && at + size <= end ? in_place : elsewhere) += size;
+    return FileSystem::write(fd, data, size);
+  }
+};
+
 TEST(Checkpoint, IsWrittenWithoutCopyingTensorsInSameBytes) {
   TemporaryFolder folder;
   std::vector<float> large(5 << 20);  // 20 MiB
