@@ -25,7 +25,7 @@ std::string gzip(std::string_view, const std::string& file) {
   throw absent(file);
 }
 
-size_t gunzip(std::string_view, const std::string& file, size_t, const std::function<void(std::string_view)>&) {
+std::string gunzip(std::string_view, const std::string& file, size_t) {
   throw absent(file);
 }
 
