@@ -47,9 +47,9 @@ int64_t params_of(const Rows& rows, size_t group) {
   return some_result(rows, rows.groups[group]).params;
 }
 
-bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::string>& free) {
+bool meets(const ConfigMap& config, const ConfigMap& keys, const std::vector<std::string>& free) {
   return std::all_of(keys.begin(), keys.end(), [&](const auto& entry) {
-    return contains(free, entry.first) || same_value(key_of(group.config, entry.first), entry.second);
+    return contains(free, entry.first) || same_value(key_of(config, entry.first), entry.second);
   });
 }
 
@@ -57,7 +57,7 @@ namespace {
 
 // The keys of a scale describe runs of gaps. Runs of other kinds belong to a scale by their parameters.
 bool meets_scale(const Group& group, const Scale& scale, const std::vector<std::string>& free) {
-  return !parse_integer(group.value("task.number")) || meets(group, scale.keys, free);
+  return !parse_integer(group.value("task.number")) || meets(group.config, scale.keys, free);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, c
 }
 
 bool fits(const Group& group, const ArmModel& arm) {
-  if (group.model() != arm.model || !meets(group, arm.keys, {})) return false;
+  if (group.model() != arm.model || !meets(group.config, arm.keys, {})) return false;
   // Sizes, and settings that the corrected protocol chooses per model.
   static const std::set<std::string> free = {"heads", "d_state", "conv"};
   std::set<std::string> named;

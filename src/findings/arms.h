@@ -12,7 +12,7 @@ bool contains(const std::vector<std::string>& all, const std::string& one);
 // Any run of the group, finished or diverged.
 const Result& some_result(const Rows& rows, const Group& group);
 int64_t params_of(const Rows& rows, size_t group);
-bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::string>& free);
+bool meets(const ConfigMap& config, const ConfigMap& keys, const std::vector<std::string>& free);
 // Whether the runs belong to this scale, except for the keys in `free`. `by_size`: uses the range of sizes.
 bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
               bool by_size = false);

@@ -59,44 +59,6 @@ TEST(ScheduleArms, AreApartFromRunsWithoutOne) {
   EXPECT_NEAR(chance.comparisons[0].a->mean, .3, .01);
 }
 
-// Parity, with three seeds on each of three sets of samples.
-std::vector<TableRun> parity_runs(const std::function<double(const Result&, bool negative)>& accuracy) {
-  return runs_of(
-      suite_of("[task]\nkind = 'word_problem'\nmachine = 'parity'\n[model]\nlayers = 1\nresidual = 'pre'\n"
-               "[eval]\nlengths = [64, 256]\n[grid]\nmodel.name = ['delta_net']\n"
-               "model.negative_eigenvalues = [true, false]\ngrammar.seed = [1, 2, 3]\ntrain.seed = [1, 2, 3]\n"),
-      [&](Result& r) {
-        const bool negative = plain_value(r.config.at("model.switch negative_eigenvalues")) == "true";
-        for (auto& m : r.grid) m.accuracy = *m.at == 64 ? .8 : accuracy(r, negative) + wobble(r);
-      });
-}
-
-TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
-  const Rows rows = rows_from(
-      parity_runs([](const Result& r, bool negative) { return negative ? (r.train_seed == 2 ? .98 : .7) : .51; }));
-  const ScaleVerdict v = judged(rows, "negative_eigenvalues", "quick");
-  EXPECT_EQ(v.verdict, Verdict::supported) << v.words();
-  ASSERT_EQ(v.comparisons.size(), 3U);
-  EXPECT_NEAR(v.comparisons[0].a->mean, .98, .01);
-  EXPECT_NEAR(v.comparisons[0].b->mean, .51, .01);
-  EXPECT_EQ(v.comparisons[0].effect.n, 3U);
-  EXPECT_EQ(v.comparisons[0].comparison->name(),
-            "word problem, machine parity, length 256, best run: DeltaNet, negative_eigenvalues on − DeltaNet");
-  EXPECT_EQ(judged(rows_from(parity_runs([](const Result&, bool negative) { return negative ? .8 : .5; })),
-                   "negative_eigenvalues", "quick")
-                .verdict,
-            Verdict::contradicted)
-      << "no seed reaches .95";
-  // Neither other machines and scales nor the paper's tasks count these runs.
-  EXPECT_FALSE(judged(rows, "negative_eigenvalues", "small").tested);
-  EXPECT_FALSE(judged(rows, "gates", "quick").tested);
-  const ScaleVerdict other = judged(rows, "state_tracking", "quick");
-  EXPECT_FALSE(other.tested);
-  EXPECT_EQ(other.comparisons[0].decides,
-            (std::vector<std::string>{"GRU on word_problem at scale quick, corrected protocol",
-                                      "Mamba2 on word_problem at scale quick, corrected protocol"}));
-}
-
 TEST(Chance, IsReachedIfAccuracyIsWithinDelta) {
   const auto at = [](double far) {
     return judged(rows_from(gap_runs([&](const Result&, int gap) { return gap == 100 ? far : .8; })),
