@@ -76,17 +76,19 @@ bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, c
   return same == rows.groups.end() || in_band(some_result(rows, *same), scale, by_size);
 }
 
-bool fits(const Group& group, const ArmModel& arm) {
+bool fits(const Group& group, const ArmModel& arm, const ConfigMap& named) {
   if (group.model() != arm.model || !meets(group.config, arm.keys, {})) return false;
+  for (const auto& [key, usual] : usual_training())
+    if (!arm.keys.contains(key) && !named.contains(key) && key_of(group.config, key) != usual) return false;
   // Sizes, and settings that the corrected protocol chooses per model.
   static const std::set<std::string> free = {"heads", "d_state", "conv"};
-  std::set<std::string> named;
+  std::set<std::string> found;
   for (const auto& [key, json] : group.config) {
     if (!key.starts_with("model.switch ")) continue;
     const std::string name = key.substr(13);
     const auto wanted = arm.switches.find(name);
     if (wanted != arm.switches.end()) {
-      named.insert(name);
+      found.insert(name);
       if (!same_value(switch_plain(json), wanted->second)) return false;
     } else if (!free.contains(name) && !is_paper_switch(arm.model, name, json).value_or(true)) {
       return false;
@@ -94,7 +96,7 @@ bool fits(const Group& group, const ArmModel& arm) {
   }
   // A switch that the config does not have counts as having the paper's value.
   for (const auto& [name, value] : arm.switches)
-    if (!named.contains(name) && is_paper_switch(arm.model, name, value) != true) return false;
+    if (!found.contains(name) && is_paper_switch(arm.model, name, value) != true) return false;
   return true;
 }
 

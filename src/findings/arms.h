@@ -20,7 +20,8 @@ bool of_scale(const Rows& rows, const Group& group, const Scale& scale, const st
 bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, const std::vector<std::string>& free,
                      bool by_size = false);
 // Whether the group has the arm's model with its switches and keys, and other switches as in the paper. Sizes (heads,
-// d_state) and choices of the corrected protocol (conv) may differ.
-bool fits(const Group& group, const ArmModel& arm);
+// d_state) and choices of the corrected protocol (conv) may differ. A schedule and random positions in training must be
+// named by the arm or in `named`.
+bool fits(const Group& group, const ArmModel& arm, const ConfigMap& named = {});
 
 }  // namespace sb

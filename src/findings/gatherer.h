@@ -66,7 +66,8 @@ class Gatherer {
   std::string protocol_;
   const Comparison& c_;
   std::map<int, ConfigMap> keys_;  // by task
-  ConfigMap kind_defaults_;        // of the keys of the kind, and of train.schedule
+  ConfigMap named_;                // keys of the comparison and of its claim
+  ConfigMap kind_defaults_;        // of the keys of the kind
   ConfigMap kind_keys_;            // that runs of the kind must have
   std::set<std::string> own_keys_;
   Arm arms_;

@@ -96,7 +96,7 @@ std::string Gatherer::level_text(size_t group) const {
 
 std::string Gatherer::arm_name(size_t number) const {
   for (const auto& arm : arms_)
-    if (fits(rows_.groups[number], arm)) return arm.text();
+    if (fits(rows_.groups[number], arm, named_)) return arm.text();
   return model_title(rows_.groups[number].model());
 }
 

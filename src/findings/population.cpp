@@ -16,10 +16,11 @@ Gatherer::Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, s
             c_.statistic == Statistic::drop;
   by_size_ = c_.over == "params";
   match_ = c_.match.value_or(scale_.match);
+  named_ = c_.keys_at(scale_.name);
   for (const int task : {c_.task, c_.from}) {
     if (task == 0) continue;
     if (const auto it = claims.task_keys.find(task); it != claims.task_keys.end()) keys_[task] = it->second;
-    for (const auto& [key, value] : c_.keys_at(scale_.name)) keys_[task][key] = value;
+    for (const auto& [key, value] : named_) keys_[task][key] = value;
   }
   arms_ = c_.a;
   arms_.insert(arms_.end(), c_.b.begin(), c_.b.end());
@@ -31,10 +32,10 @@ Gatherer::Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, s
 // the arms name them or their content is a file's.
 void Gatherer::require_kind() {
   const TaskRow& row = find_task(c_.kind);
-  kind_defaults_ = {{"train.schedule", kNoSchedule}, {"task.length", std::to_string(row.length)}};
+  kind_defaults_ = {{"task.length", std::to_string(row.length)}};
   for (const TaskKey& key : row.keys)
     if (!key.file) kind_defaults_["task." + key.name] = json_text(config_value(key.initial));
-  kind_keys_ = c_.keys_at(scale_.name);
+  kind_keys_ = named_;
   kind_keys_.insert(kind_defaults_.begin(), kind_defaults_.end());
   for (const auto& arm : arms_)
     for (const auto& [key, value] : arm.keys) kind_keys_.erase(key);
@@ -65,7 +66,7 @@ void Gatherer::place_groups() {
         protocol_of(rows_, group, own_keys_) != protocol_)
       continue;
     for (size_t arm = 0; arm < arms_.size(); ++arm)
-      if (fits(group, arms_[arm])) {
+      if (fits(group, arms_[arm], named_)) {
         auto& members = strata_[stratum_of(group)];
         members.resize(arms_.size());
         members[arm].push_back({g, level_of(g)});
@@ -87,7 +88,7 @@ void Gatherer::place_absent() {
         protocol_of(run, own_keys_) != protocol_)
       continue;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
-      if (!fits(group, arms_[arm])) continue;
+      if (!fits(group, arms_[arm], named_)) continue;
       lost_.push_back(lost_run(run));
       if (run.why == MissingRun::Why::unfinished) ++unfinished_[arm];
     }

@@ -59,6 +59,25 @@ TEST(ScheduleArms, AreApartFromRunsWithoutOne) {
   EXPECT_NEAR(chance.comparisons[0].a->mean, .3, .01);
 }
 
+TEST(PositionArms, AreApartFromRunsWithPlainPositions) {
+  const Rows rows = rows_from(
+      small_runs("[task]\nnumber = 2\n[eval]\ngaps = [10, 20, 50, 100]\n[grid]\nmodel.name = [\"transformer\"]\n"
+                 "train.position_stretch = [10, 1]\nrun.seed = [1, 2, 3]\n",
+                 [](Result& r) {
+                   for (auto& m : r.grid)
+                     m.accuracy = (r.config.contains("train.position_stretch") ? .6 : .4) + wobble(r);
+                 }));
+  const ScaleVerdict v = judged(rows, "random_positions");
+  EXPECT_EQ(v.verdict, Verdict::supported);
+  EXPECT_NEAR(v.comparisons[0].effect.mean, .2, .01);
+  EXPECT_EQ(v.comparisons[0].comparison->name(),
+            "task 4, gap 20, 50, 100: Transformer, position_stretch 10 − Transformer, position_stretch 1");
+  // All other claims see only plain positions.
+  const ComparisonVerdict chance = judged(rows, "attention_falls_to_chance").comparisons[0];
+  EXPECT_NEAR(chance.a->mean, .4, .01);
+  EXPECT_EQ(chance.figures.other_strata, 0U);
+}
+
 TEST(Chance, IsReachedIfAccuracyIsWithinDelta) {
   const auto at = [](double far) {
     return judged(rows_from(gap_runs([&](const Result&, int gap) { return gap == 100 ? far : .8; })),
