@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "suites/experiment.h"
 #include "worlds.h"
 
 namespace sb::test {
@@ -121,6 +122,34 @@ TEST(KindClaims, PointsMatterOnlyWhereTheyAreMeasured) {
     if (one.comparison->b.front().model != "mamba2") continue;
     EXPECT_EQ(one.effect.n, one.comparison->gaps.empty() ? 3U : 0U) << one.comparison->name();
   }
+}
+
+// Every comparison of a claim finds the runs of its experiment, at every scale.
+TEST(KindClaims, FindTheRunsOfTheirExperiments) {
+  const std::map<std::string, int64_t> sizes = {{"quick", 84'000}, {"small", 4'700'000}, {"paper", 85'000'000}};
+  ModelRules with = rules();
+  with.shipped = SB_SOURCE_DIR "/configs";
+  size_t tested = 0;
+  for (const auto& experiment : read_catalogue(SB_SOURCE_DIR "/configs"))
+    for (const auto& scale : experiment_scales()) {
+      const Suite suite = experiment_suite(experiment, {scale, false}, {}, with);
+      const std::string& kind = suite.runs.front().values.task.kind;
+      if (kind == kGapsKind) continue;
+      const bool squared = find_task(kind).loss == Loss::squared_error;
+      const Rows rows = rows_from(runs_of(suite, [&](Result& r) {
+        r.params = sizes.at(scale);
+        if (squared) r.test->mse = r.test->ceiling->mse = .1;
+        for (auto& m : r.grid)
+          if (squared) m.mse = m.ceiling->mse = .1;
+      }));
+      for (const auto& id : experiment.claims)
+        for (const auto& one : judged(rows, id, scale).comparisons) {
+          if (one.comparison->reported || !one.comparison->with.empty()) continue;
+          EXPECT_EQ(one.effect.n, 3U) << experiment.name << " at " << scale << ": " << one.comparison->name();
+          ++tested;
+        }
+    }
+  EXPECT_GT(tested, 60U);
 }
 
 std::string claims_text(const std::string& comparison) {

@@ -57,8 +57,8 @@ class Transformer final : public Mixer {
     auto projected = project(x, in_, in_bias_);
     if (conv_) projected = carried_conv(projected, conv_->value, {}, context, Activation::none);
     const auto qkv = slices(projected, {o_.width, o_.width, o_.width});
-    const auto turned = [&](const at::Tensor& x, Param norm) {
-      const auto normed = rms_norm_outer_eps(heads_of(x, h), norm->value);
+    const auto turned = [&](const at::Tensor& y, Param norm) {
+      const auto normed = rms_norm_outer_eps(heads_of(y, h), norm->value);
       const double base = o_[switches::rope_base];
       return context.positions.defined() ? rope_at(normed, base, context.positions) : rope(normed, base, 1, past);
     };
