@@ -14,6 +14,7 @@ namespace {
 
 using test::lasting_bytes;
 using test::small_config;
+using test::TemporaryFolder;
 using test::work;
 
 std::vector<int32_t> row_of(const at::Tensor& positions, int64_t row, int frames) {
