@@ -111,7 +111,7 @@ std::optional<std::pair<size_t, size_t>> Gatherer::matched(const std::vector<siz
 void Gatherer::one_arm(Figures& out, const Members& members) {
   std::vector<LevelValues> values(members.size());
   std::vector<GroupsByLevel> groups(members.size());
-  out.at_ceiling = c_.statistic == Statistic::published_order;
+  out.at_ceiling = c_.statistic == Statistic::published_order || c_.statistic == Statistic::task_order;
   for (size_t m = 0; m < members.size(); ++m)
     for (const auto& [level, sizes] : by_level(members[m])) {
       groups[m][level] = sizes.front();
@@ -122,7 +122,9 @@ void Gatherer::one_arm(Figures& out, const Members& members) {
   for (const auto& each : values) out.levels = std::min(out.levels, each.size());
   name_lacking(out, groups, values);
   if (c_.statistic == Statistic::published_order) {
-    published_order(out, values);
+    compare_order(out, values, published_order());
+  } else if (c_.statistic == Statistic::task_order) {
+    compare_order(out, values, order_elsewhere(out));
   } else if (c_.statistic == Statistic::rank_correlation) {
     Orders orders = orders_of(values, by_size_, match_);
     out.levels = orders.levels;
@@ -156,14 +158,36 @@ void Gatherer::mean_of_models(Figures& out, const std::vector<LevelValues>& valu
     if (sum.second == values.size()) out.effects[unit] = sum.first / static_cast<double>(sum.second);
 }
 
-// Kendall's tau between accuracies here and published perplexities, lower being better.
-void Gatherer::published_order(Figures& out, const std::vector<LevelValues>& values) const {
-  const PublishedFigures* figures = claims_.published_figures(c_.published);
-  if (!figures) return;
-  std::vector<double> theirs;
-  for (const auto& model : c_.a)
-    for (const auto& row : figures->rows)
-      if (row.model == model.model) theirs.push_back(-row.perplexity);
+// Published perplexities of the models, negated: lower is better.
+std::vector<double> Gatherer::published_order() const {
+  std::vector<double> out;
+  if (const PublishedFigures* figures = claims_.published_figures(c_.published))
+    for (const auto& model : c_.a)
+      for (const auto& row : figures->rows)
+        if (row.model == model.model) out.push_back(-row.perplexity);
+  return out;
+}
+
+// Mean over all grammars of each model's figure in the comparison `with`; empty if a model has none.
+std::vector<double> Gatherer::order_elsewhere(Figures& out) const {
+  std::vector<double> means;
+  for (const auto& model : c_.a) {
+    Comparison one = c_.with.front();
+    one.a = {model};
+    Figures figures = figures_of(rows_, claims_, scale_, protocol_, one);
+    out.missing.insert(out.missing.end(), figures.missing.begin(), figures.missing.end());
+    out.a.failed.insert(out.a.failed.end(), figures.a.failed.begin(), figures.a.failed.end());
+    if (figures.effects.empty()) continue;
+    double sum = 0;
+    for (const auto& [unit, value] : figures.effects) sum += value;
+    means.push_back(sum / static_cast<double>(figures.effects.size()));
+  }
+  return means.size() == c_.a.size() ? means : std::vector<double>{};
+}
+
+// Kendall's tau between accuracies here, by grammar, and these figures of the models.
+void Gatherer::compare_order(Figures& out, const std::vector<LevelValues>& values,
+                             const std::vector<double>& theirs) const {
   for (const auto& [unit, first] : values.front().begin()->second) {
     std::vector<double> ours;
     for (const auto& model : values) {

@@ -12,6 +12,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct ArmFigures {
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words
+  std::set<Unit> too_few;               // grammars with fewer runs than the best is taken of
   std::vector<std::string> unmeasured;  // runs without the requested gap lengths, or, for speeds, a device of their own
   std::vector<int64_t> params;          // of the networks, one per model and level
   std::optional<int64_t> gate_parameters;

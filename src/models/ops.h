@@ -37,6 +37,9 @@ at::Tensor heads_of(const at::Tensor& x, int64_t heads);
 // [B,T,n,c] -> [B,T,n c]
 at::Tensor flat_heads(const at::Tensor& x);
 
+// rope() with sense 1 at these positions, [B,T] integers, instead of the frame numbers; x [B,T,h,K].
+at::Tensor rope_at(const at::Tensor& x, double base, const at::Tensor& positions);
+
 // conv4(x) or silu(conv4(x)). The last three inputs are carried in the given slot of the state.
 enum class Activation { none, silu };
 at::Tensor carried_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,

@@ -46,7 +46,8 @@ constexpr struct {
 } kFrameParts[] = {{&TensorBatch::symbol, kPaddingFrame},
                    {&TensorBatch::input, 0},
                    {&TensorBatch::target, -1},
-                   {&TensorBatch::value, 0}};
+                   {&TensorBatch::value, 0},
+                   {&TensorBatch::positions, 0}};
 
 int64_t rows_in(const TensorBatch& batch) {
   return batch.samples.size(0);
@@ -110,6 +111,7 @@ class GraphExecutor final : public Executor {
       if (task.loss == Loss::squared_error) {
         longest.value = at::zeros({rows, padded(frames), task.answers}, here.dtype(at::kFloat));
       }
+      if (trainer_.randomises_positions()) longest.positions = at::zeros({rows, padded(frames)}, here.dtype(at::kInt));
       longest.noise.channels = task.channels;
       longest.target = at::zeros({rows * padded(frames)}, here.dtype(at::kLong));
       longest.samples = at::zeros({rows}, here.dtype(at::kLong));

@@ -6,6 +6,8 @@
 
 #include "automata.h"
 #include "grammar/build.h"
+#include "grammar/direct_walk.h"
+#include "grammar/reach.h"
 #include "grammar/sampler.h"
 
 namespace sb {
@@ -115,6 +117,41 @@ TEST_P(SameLaw, DirectAndRejectionSamplersAgree) {
   EXPECT_LT(d.transitions, kBound) << c.name;
   EXPECT_LT(d.lengths, kBound) << c.name;
   EXPECT_LT(d.starts, kBound) << c.name;
+}
+
+// The comparison detects strings conditioned on one element more or less, and strings without the condition.
+TEST(SameLaw, DetectsOffByOneLengthCondition) {
+  const auto a = build_automaton({.vocab = 9, .ambiguities = 8, .depth = 12});
+  const int length = 30;
+  const auto reference = Sampler(a, {11, length, Stream::reference}).block(Split::valid, 0, 20000, 0);
+  const Counts right = count(*a, reference);
+  for (const int wrong : {29, 31}) {
+    const SampleBlock longer = Sampler(a, {12, wrong, Stream::direct}).block(Split::valid, 0, 20000, 0);
+    EXPECT_GT(compare(right, count(*a, longer)).lengths, kBound) << wrong;
+  }
+}
+
+TEST(SameLaw, DetectsUnconditionedSteps) {
+  const auto a = build_automaton({.vocab = 9, .ambiguities = 8, .depth = 12});
+  const int length = 12;
+  const auto reference = Sampler(a, {11, length, Stream::reference}).block(Split::valid, 0, 20000, 0);
+  const ReachTable far(*a, 400);
+  // With hundreds of steps left, conditioning does nothing: these are the automaton's own strings, cut.
+  SampleBlock free{0, length, {}};
+  std::vector<uint16_t> row(400);
+  const DirectWalk walk(*a, far, 400);
+  for (uint64_t i = 0; i < 20000; ++i) {
+    walk.run(
+        i, 1,
+        [](uint64_t n) {
+          return Pcg64({13, 4, n});
+        },
+        row.data());
+    free.states.insert(free.states.end(), row.begin(), row.begin() + length);
+  }
+  const Deviates d = compare(count(*a, reference), count(*a, free));
+  EXPECT_GT(d.transitions, kBound);
+  EXPECT_GT(d.starts, kBound);
 }
 
 // Exact frequencies of all strings of a small automaton.
