@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
+#include "store/baseline_file.h"
 #include "tasks/ceiling.h"
 #include "tasks/ngram.h"
 
@@ -124,21 +125,40 @@ std::optional<BaselineFigures> measured_baselines(const RunData& data, const Bas
   ask.poll = [&] {
     if (request.stop && request.stop()) throw Stopped{};
   };
-  NgramFigures found;
-  try {
-    found = count_ngrams(*source, ask);
-  } catch (const std::exception& error) {  // missing baselines must not lose a trained network
-    if (request.warning) request.warning(std::string(error.what()) + "; the result has no baselines");
-    return std::nullopt;
+  const std::string of =
+      formatted("{}train = {}\nvalid = {} {}\ntest = {} {}\n", source->canonical_text(), ask.train_samples,
+                to_string(ask.valid), ask.valid_samples, to_string(ask.test), ask.test_samples);
+  const auto warn = [&](const std::exception& error, const char* what) {
+    if (request.warning) request.warning(std::string(error.what()) + what);
+  };
+  std::optional<BaselineFigures> out;
+  if (!request.root.empty()) out = load_baselines(request.root, of);
+  if (!out) {
+    NgramFigures found;
+    try {
+      found = count_ngrams(*source, ask);
+    } catch (const std::exception& error) {  // missing baselines must not lose a trained network
+      warn(error, "; the result has no baselines");
+      return std::nullopt;
+    }
+    out.emplace();
+    out->majority = found.majority;
+    out->n_gram.assign(found.test.begin(), found.test.end());
+    out->n = found.n;
+    if (request.test_samples > 1) out->n_gram_stderr = found.stderr_;
+    out->train_samples = static_cast<int64_t>(ask.train_samples);
+    out->test_samples = request.test_samples;
+    try {
+      if (!request.root.empty()) save_baselines(request.root, of, *out);
+    } catch (const Error& error) {
+      warn(error, "; the next run counts its n-grams again");
+    }
   }
-  BaselineFigures out;
-  out.majority = found.majority;
-  out.train_samples = static_cast<int64_t>(ask.train_samples);
-  out.test_samples = request.test_samples;
-  if (data.task->hides_symbols()) return out;
-  out.n_gram.assign(found.test.begin(), found.test.end());
-  out.n = found.n;
-  if (request.test_samples > 1) out.n_gram_stderr = found.stderr_;
+  if (data.task->hides_symbols()) {
+    out->n_gram.clear();
+    out->n.reset();
+    out->n_gram_stderr.reset();
+  }
   return out;
 }
 

@@ -27,6 +27,7 @@ struct BaselineRequest {
   int64_t train_samples = 0;  // that the run saw; counted up to the memory limit
   int64_t valid_samples = 0, test_samples = 0;
   int threads = 0;
+  std::string root;                 // folder of the cache shared with other runs (baseline_file.h); empty: none
   std::function<bool()> stop = {};  // true: throws Stopped
   std::function<void(const std::string&)> warning = {};
 };

@@ -9,6 +9,7 @@ class GapSource final : public NgramSource {
  public:
   GapSource(std::shared_ptr<const Language> language, const TaskConfig& config)
       : task_(std::move(language), symbols_only(config)) {}
+  std::string canonical_text() const override { return task_.canonical_text(); }
   int classes() const override { return task_.language().classes(); }
   int answers() const override { return task_.language().states(); }
   int elements() const override { return task_.language().length(); }
@@ -43,6 +44,7 @@ class GapSource final : public NgramSource {
 class FrameSource final : public NgramSource {
  public:
   explicit FrameSource(const Task& task) : task_(task), shape_(task.shape()) {}
+  std::string canonical_text() const override { return task_.canonical_text(); }
   int classes() const override { return shape_.channels; }
   int answers() const override { return shape_.answers; }
   int elements() const override { return shape_.elements; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tasks/gap_task.h"
@@ -24,6 +25,7 @@ struct SeenFrames {
 class NgramSource {
  public:
   virtual ~NgramSource() = default;
+  virtual std::string canonical_text() const = 0;  // canonical: equal texts mean equal n-grams
   virtual int classes() const = 0;
   virtual int answers() const = 0;
   virtual int elements() const = 0;  // maximum number of frames of a sample that have an answer

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
@@ -140,8 +142,9 @@ void RunEvaluator::add_records(Result& out) {
   out.samples =
       with_memory([&] { return record_samples(network, *data.task, Split::test, eval.chunk, run_.hooks.stop); });
   run_.announce("n-gram");
-  out.baselines = measured_baselines(data, {out.samples_seen, eval.valid_samples, eval.test_samples,
-                                            at::get_num_threads(), run_.hooks.stop, run_.hooks.warning});
+  out.baselines = measured_baselines(
+      data, {out.samples_seen, eval.valid_samples, eval.test_samples, at::get_num_threads(),
+             std::filesystem::path(run_.store.folder()).parent_path().string(), run_.hooks.stop, run_.hooks.warning});
 }
 
 }  // namespace sb

@@ -169,22 +169,10 @@ TEST(Baselines, AreOmittedWithWarningOnError) {
   const SamplerConfig impossible{0, task.language().length(), Stream::reference};  // refuses training samples
   data.task = std::make_shared<const GapTask>(std::make_shared<const Sampler>(automaton, impossible), task.config());
   std::vector<std::string> warnings;
-  BaselineRequest ask{48, 12, 12, 1, {}, [&](const std::string& line) { warnings.push_back(line); }};
+  BaselineRequest ask{48, 12, 12, 1, "", {}, [&](const std::string& line) { warnings.push_back(line); }};
   EXPECT_FALSE(measured_baselines(data, ask));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings[0].find("no baselines"), std::string::npos) << warnings[0];
-}
-
-TEST(Baselines, HaveNoNGramIfNoiseHidesSymbols) {
-  const auto of = [](const std::string& noise) {
-    return measured_baselines(Subject({"task.number=2", "task.noise=" + noise}).data, {48, 12, 12, 1});
-  };
-  const auto readable = of("1"), hidden = of("1.5");
-  ASSERT_TRUE(readable && hidden);
-  EXPECT_TRUE(readable->best_n_gram() && readable->n_gram_stderr);
-  EXPECT_FALSE(hidden->n || hidden->n_gram_stderr || hidden->best_n_gram());
-  EXPECT_TRUE(hidden->n_gram.empty());
-  EXPECT_EQ(hidden->majority, readable->majority);
 }
 
 TEST(Records, PollForStop) {
@@ -195,7 +183,7 @@ TEST(Records, PollForStop) {
   ask.stop = stop;
   EXPECT_THROW(record_gates(subject.trainer.network(), *subject.data.task, ask), Stopped);
   EXPECT_THROW(record_samples(subject.trainer.network(), *subject.data.task, Split::test, 16, stop), Stopped);
-  EXPECT_THROW(measured_baselines(subject.data, {48, 12, 12, 1, stop, {}}), Stopped);
+  EXPECT_THROW(measured_baselines(subject.data, {48, 12, 12, 1, "", stop, {}}), Stopped);
 }
 
 // Regression: rounds of 512 long samples delayed the stop of an interrupted run.
