@@ -34,6 +34,18 @@ at::Tensor rwkv7_read(const at::Tensor& o, const at::Tensor& r, const at::Tensor
                       const at::Tensor& bonus, const at::Tensor& gain, const at::Tensor& bias, const at::Tensor& gate,
                       double eps);
 
+// HGRN2's operands from two projections of one shape: q = silu(query), k = 1 - sigma(forget), g = ln sigma(forget)
+// (float32 if the projections have a half-precision type).
+struct Hgrn2Operands {
+  at::Tensor q, k, g;
+};
+Hgrn2Operands hgrn2_keys(const at::Tensor& query, const at::Tensor& forget);
+
+// mLSTM's read-out: norm(o / max(|n|, e^-m)) gain sigma(gate). `read` [B,T,h,W] has the V columns of o, then n; further
+// columns are not used. The norm subtracts the mean of a head and divides by its deviation, eps 1e-6. m [B,T,h] is
+// constant; gain [h V]; gate [B,T,h V] or undefined: no gate. Returns [B,T,h V].
+at::Tensor mlstm_read(const at::Tensor& read, const at::Tensor& m, const at::Tensor& gain, const at::Tensor& gate);
+
 // Mamba-3's gates [B,T,H], in float32 if dt has a half-precision type, from projections [B,T,H] and bias [H]:
 // step = softplus(dt + bias), decay = -max(1e-4, f(rate)) step, here = sigma(trap) step,
 // before = step - here; f(u) = 1 + u for u >= 0, else 1 / (1 - u).
@@ -60,6 +72,8 @@ at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta);
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 // rms_norm(x) * silu(gate), as in GLA, RetNet and the delta rules.
 at::Tensor rms_norm_then_gate(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
+// rms_norm(x) * sigma(gate): the read-out of KDA and Gated DeltaNet-2.
+at::Tensor rms_norm_then_sigmoid(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
 // rms_norm(x * silu(gate)), as in Mamba2.
 at::Tensor gate_then_rms_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
 // gain * x / (||x|| / sqrt(n) + eps), with eps outside the root, as in our Transformer.
@@ -68,7 +82,7 @@ at::Tensor rms_norm_outer_eps(const at::Tensor& x, const at::Tensor& gain, doubl
 at::Tensor l2_normalise(const at::Tensor& x);
 // y * silu(z)
 at::Tensor gate_silu(const at::Tensor& y, const at::Tensor& z);
-// scale y sigma(z): values, erase vectors and the read-out of KDA and Gated DeltaNet-2
+// scale y sigma(z): values and erase vectors of Gated DeltaNet-2
 at::Tensor gate_sigmoid(const at::Tensor& y, const at::Tensor& z, double scale = 1);
 // a sigma(beta a) * b. The last axis of ab [...,2n] holds a, then b. beta is a scalar tensor.
 at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);

@@ -11,7 +11,7 @@ at::Tensor project(const at::Tensor& x, Param weight, Param bias) {
 }
 
 at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias, const Padding& padding) {
-  const at::Tensor copy = weight.copy(padding), offset = bias.empty() ? at::Tensor() : bias.value();
+  const at::Tensor copy = weight.copy(padding), offset = bias.empty() ? at::Tensor() : bias.value(padding);
   return project(x, projects_copies(x, copy, offset) ? weight.stand_in(padding) : weight.value(padding), offset, copy);
 }
 

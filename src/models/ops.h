@@ -13,7 +13,8 @@
 
 namespace sb {
 
-// x W^T + b. Uses the weight's bfloat16 copy (Parameter::copy) if there is one. The bias may be null or empty.
+// x W^T + b. Uses the weight's bfloat16 copy (Parameter::copy) if there is one. The bias may be null or empty. Padding
+// of rows also pads the bias.
 at::Tensor project(const at::Tensor& x, Param weight, Param bias = nullptr);
 at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias = {}, const Padding& padding = {});
 inline at::Tensor project(const at::Tensor& x, Param weight, const Padding& padding) {

@@ -61,6 +61,56 @@ struct SwishForward {
     at.store(row_of<E>(out, r), pack, v);
   }
 };
+
+template <class E>
+struct Hgrn2Forward {
+  Hgrn2Keys p;
+  RowsOut q, k;
+  TokenRows<float> g;
+  template <class At>
+  __device__ void operator()(const At& at, int64_t r, int pack) const {
+    Raw<E> query, forget;
+    float to_q[kPack], to_k[kPack], to_g[kPack];
+    at.load(query, row_of<const E>(p.query, r), pack);
+    at.load(forget, row_of<const E>(p.forget, r), pack);
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      to_q[j] = query[j] * sigmoid(query[j]);
+      to_k[j] = sigmoid(-forget[j]);
+      to_g[j] = log_sigmoid(forget[j]);
+    }
+    at.store(row_of<E>(q, r), pack, to_q);
+    at.store(row_of<E>(k, r), pack, to_k);
+    at.store(row_of<float>(g, r), pack, to_g);
+  }
+};
+template <class E>
+struct Hgrn2Backward {
+  Hgrn2Keys p;
+  RowsIn dq, dk;
+  TokenRows<const float> dg;
+  RowsOut d_query, d_forget;
+  template <class At>
+  __device__ void operator()(const At& at, int64_t r, int pack) const {
+    Raw<E> query, forget, by_q, by_k;
+    Raw<float> by_g;
+    float to_query[kPack], to_forget[kPack];
+    at.load(query, row_of<const E>(p.query, r), pack);
+    at.load(forget, row_of<const E>(p.forget, r), pack);
+    at.load(by_q, row_of<const E>(dq, r), pack);
+    at.load(by_k, row_of<const E>(dk, r), pack);
+    at.load(by_g, row_of<const float>(dg, r), pack);
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      const float k = sigmoid(-forget[j]);
+      to_query[j] = by_q[j] * silu_slope(query[j], sigmoid(query[j]));
+      to_forget[j] = k * (by_g[j] - by_k[j] * (1.f - k));
+    }
+    at.store(row_of<E>(d_query, r), pack, to_query);
+    at.store(row_of<E>(d_forget, r), pack, to_forget);
+  }
+};
+
 // Swish backward: blocks leave their share of d_beta.
 template <class E, Access A>
 __global__ void __launch_bounds__(kThreads) swish_backward(const __grid_constant__ PackCount count, int width, RowsIn g,
@@ -148,6 +198,25 @@ cudaError_t gate_swish_backward(const GateRows& p, const RowsIn& d_out, const Ro
     return all_on_vectors<E>(1, d_out, ab, d_ab) && p.width * sizeof(E) % 16 == 0
                ? run(swish_backward<E, Access::vectors>)
                : run(swish_backward<E, Access::neighbours>);
+  });
+}
+
+cudaError_t hgrn2_keys_forward(const Hgrn2Keys& p, const RowsOut& q, const RowsOut& k, const TokenRows<float>& g,
+                               cudaStream_t stream) {
+  if (!valid(p.rows)) return cudaErrorInvalidValue;
+  return with_element(p.rows.element, [&]<class E>() {
+    const bool vectors = all_on_vectors<E>(1, p.query, p.forget, q, k) && all_on_vectors<float>(1, g);
+    return launch_packs(p.rows, vectors, Hgrn2Forward<E>{p, q, k, g}, stream);
+  });
+}
+cudaError_t hgrn2_keys_backward(const Hgrn2Keys& p, const RowsIn& dq, const RowsIn& dk,
+                                const TokenRows<const float>& dg, const RowsOut& d_query, const RowsOut& d_forget,
+                                cudaStream_t stream) {
+  if (!valid(p.rows)) return cudaErrorInvalidValue;
+  return with_element(p.rows.element, [&]<class E>() {
+    const bool vectors =
+        all_on_vectors<E>(1, p.query, p.forget, dq, dk, d_query, d_forget) && all_on_vectors<float>(1, dg);
+    return launch_packs(p.rows, vectors, Hgrn2Backward<E>{p, dq, dk, dg, d_query, d_forget}, stream);
   });
 }
 

@@ -29,6 +29,10 @@ cudaError_t launch_packs(const GateRows& p, bool vectors, const Body& body, cuda
   return vectors ? run_packs<Access::vectors>(p, body, stream) : run_packs<Access::neighbours>(p, body, stream);
 }
 
+__device__ inline float log_sigmoid(float v) {
+  return fminf(v, 0.f) - log1pf(expf(-fabsf(v)));
+}
+
 inline bool valid(const GateRows& p) {
   return p.rows >= 0 && p.width > 0 && PackCount(p.rows, p.width).valid();
 }

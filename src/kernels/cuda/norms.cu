@@ -10,8 +10,8 @@
 namespace sb::cuda {
 namespace {
 
-// How a row is gated; `skip`: before, and u is x + D w
-enum class Kind { none, after, before, skip };
+// How a row is gated; `skip`: before, and u is x + D w; `sigmoid`: after, by sigma(z) instead of silu(z)
+enum class Kind { none, after, before, skip, sigmoid };
 
 struct NormRows {
   RowNorm p;
@@ -35,6 +35,8 @@ struct NormRows {
 
 template <Kind G>
 inline constexpr bool before = G == Kind::before || G == Kind::skip;
+template <Kind G>
+inline constexpr bool after = G == Kind::after || G == Kind::sigmoid;
 
 // D of a thread's columns: eight neighbours lie in at most two heads.
 template <Access A>
@@ -120,7 +122,7 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      if constexpr (G == Kind::after) z[i] = next.z[i];
+      if constexpr (after<G>) z[i] = next.z[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] = next.x[i][j];
@@ -142,6 +144,7 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
       for (int j = 0; j < kPack; ++j) {
         u[i][j] *= s * own.gain[i][j];
         if constexpr (G == Kind::after) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
+        if constexpr (G == Kind::sigmoid) u[i][j] *= sigmoid(z[i][j]);
       }
       at.store(y, i, u[i]);
     }
@@ -149,7 +152,7 @@ __global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__
   walk.each([&](int row) { next.read(q, at, row); }, work);
 }
 
-// With t' = gy, times silu(z) where the gate comes after: du = s gain t' - c u, d gain = t' u s.
+// With t' = gy, times the gate if it comes after: du = s gain t' - c u, d gain = t' u s.
 template <class E, Access A, int Lanes, int Packs, Kind G>
 __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
                                             : Lanes == 0                ? 4 - Packs
@@ -163,7 +166,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
   const auto work = [&](int round, int r, auto read_next) {
     Raw<E> g[Packs];
     std::conditional_t<G == Kind::skip, Raw<float>, Raw<E>> x[Packs];  // the row before its gate
-    // what the gate makes of the row: t' and gy silu'(z) (after), silu(z) and x silu'(z) (before)
+    // what the gate makes of the row: t' and gy gate'(z) (after), silu(z) and x silu'(z) (before)
     float gated[Packs][kPack], slope[Packs][kPack];
     float sums[2] = {0, 0};  // u . u, gain t' . u
 #pragma unroll
@@ -181,6 +184,9 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
           if constexpr (G == Kind::after) {
             gated[i][j] = t *= z * sig;
             slope[i][j] = g[i][j] * silu_slope(z, sig);
+          } else if constexpr (G == Kind::sigmoid) {
+            gated[i][j] = t *= sig;
+            slope[i][j] = g[i][j] * sig * (1.f - sig);
           } else {
             gated[i][j] = z * sig;
             slope[i][j] = u * silu_slope(z, sig);
@@ -213,10 +219,10 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
           to_x[j] = du * gated[i][j];
           to_z[j] = du * slope[i][j];
         } else {
-          const float t = G == Kind::after ? gated[i][j] : g[i][j];
+          const float t = after<G> ? gated[i][j] : g[i][j];
           d_gain[i][j] += t * v * s;
           to_x[j] = t * own.gain[i][j] * s - v * c;
-          if constexpr (G == Kind::after) to_z[j] = slope[i][j] * v * s * own.gain[i][j];
+          if constexpr (after<G>) to_z[j] = slope[i][j] * v * s * own.gain[i][j];
         }
       }
       at.store(dx, i, to_x);
@@ -246,6 +252,7 @@ struct Launch {
     if (q.p.skip) return run<E, A, Lanes, Packs, Kind::skip>();
     if (q.p.gate == NormGate::after) return run<E, A, Lanes, Packs, Kind::after>();
     if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, Kind::before>();
+    if (q.p.gate == NormGate::sigmoid) return run<E, A, Lanes, Packs, Kind::sigmoid>();
     return run<E, A, Lanes, Packs, Kind::none>();
   }
   // For rows of up to 256 columns: one pack per thread, or two if fewer threads of a warp are then idle

@@ -4,10 +4,6 @@
 namespace sb::cuda {
 namespace {
 
-__device__ inline float log_sigmoid(float v) {
-  return fminf(v, 0.f) - log1pf(expf(-fabsf(v)));
-}
-
 template <class E>
 struct StepForward {
   StepGates p;

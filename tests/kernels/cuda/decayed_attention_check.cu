@@ -574,6 +574,8 @@ int main(int argc, char** argv) {
     time_case(only, "Mamba-3 1280, plain", {Decay::scalar, 64, 400, 32, 32, 128, 80});
     time_case(only, "Mamba-3 256",
               {Decay::scalar, 64, 400, 8, 8, 128, 64, Precision::bf16, Logs::mild, false, 0, true, true});
+    time_case(only, "mLSTM 1568", {Decay::scalar, 64, 400, 14, 14, 56, 120});
+    time_case(only, "mLSTM 1600", {Decay::scalar, 64, 400, 16, 16, 50, 101});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 88});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81, Precision::fp32});
   }
@@ -582,6 +584,8 @@ int main(int argc, char** argv) {
   if (wanted(Decay::vector)) {
     time_case(only, "GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144});
     time_case(only, "GLA 256", {Decay::vector, 64, 400, 4, 4, 64, 128});
+    time_case(only, "HGRN2 1584", {Decay::vector, 64, 400, 18, 18, 88, 88});
+    time_case(only, "HGRN2 1600", {Decay::vector, 64, 400, 16, 16, 100, 100});
     time_case(only, "HGRN2 1024", {Decay::vector, 64, 400, 8, 8, 128, 128});
     time_case(only, "GLA 1152", {Decay::vector, 64, 1300, 16, 16, 72, 144});
     time_case(only, "GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144, Precision::fp32});

@@ -394,6 +394,8 @@ void time_all(const std::string& only) {
       "\n| model, batch 64 | operands | T | forward ms | backward ms | sum | least GB | GB/s | kept + workspace MB |\n"
       "|---|---|---|---|---|---|---|---|---|\n");
   // Near 85 M parameters: widths 1280, 1024 and 1408
+  time_case(only, "KDA: 13 heads 96x192", {low, 64, 400, 13, 96, 192, Logs::mild, false, false});
+  time_case(only, "KDA: 20 heads 64x128", {low, 64, 400, 20, 64, 128, Logs::mild, false, false});
   time_case(only, "KDA: 16 heads 80x160", {low, 64, 400, 16, 80, 160, Logs::mild, false, false});
   time_case(only, "Gated DeltaNet-2: 8 heads 128x256", {low, 64, 400, 8, 128, 256, Logs::mild, false, false});
   time_case(only, "RWKV-7: 16 heads 88x88", {low, 64, 400, 16, 88, 88, Logs::mild, true, false});
