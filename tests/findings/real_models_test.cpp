@@ -80,8 +80,8 @@ TEST(Arms, MatchOnlyTheirRunsOfRealModels) {
     ASSERT_EQ(rows.groups.size(), 1U);
     EXPECT_TRUE(fits(rows.groups[0], made)) << made.text();
     for (const auto& asked : arms)
-      EXPECT_EQ(fits(rows.groups[0], asked),
-                asked.model == made.model && asked.switches == made.switches && meets(rows.groups[0], asked.keys, {}))
+      EXPECT_EQ(fits(rows.groups[0], asked), asked.model == made.model && asked.switches == made.switches &&
+                                                 meets(rows.groups[0].config, asked.keys, {}))
           << made.text() << " / " << asked.text();
   }
 }
