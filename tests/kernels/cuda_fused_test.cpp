@@ -125,6 +125,24 @@ TEST_F(CudaFused, Hgrn2Keys) {
   }
 }
 
+TEST_F(CudaFused, DeltaKeys) {
+  const Operation keys = [](const Tensors& in) -> Tensors {
+    const auto [erase, key, write] = delta_keys(in[0], in[1]);
+    return {erase, key, write};
+  };
+  for (const int64_t width : {1, 8, 81, 96, 256, 300}) {  // 300: in ATen
+    const Givens x{{"k", noise({2, 37, 3, width}, 1)}, {"beta", noise({2, 37, 3}, 2), Kind::wide}};
+    expect("delta_keys", c10::str("width ", width), keys, x);
+    expect(
+        "delta_keys", c10::str("width ", width, " slice"),
+        [&](const Tensors& in) {
+          return keys({slices(at::cat({in[0], in[0]}, 2), {3, 3}, 2)[1], in[1]});
+        },
+        x);
+    if (width == 96) expect_same_on_device("delta_keys", keys, x, Mode::bf16);
+  }
+}
+
 TEST_F(CudaFused, MlstmRead) {
   const int64_t shapes[][3] = {{3, 4, 5}, {14, 112, 120}, {2, 100, 101}, {5, 8, 16}, {1, 256, 264}, {3, 300, 301}};
   for (const auto& [h, V, W] : shapes) {  // 300: in ATen

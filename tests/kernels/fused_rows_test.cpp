@@ -97,6 +97,20 @@ TEST_F(FusedRows, OperandsOfHgrn2EqualTheirFormulas) {
   EXPECT_NEAR(far.item<double>() / std::exp(-30.0), 1, 1e-5);  // without cancellation
 }
 
+TEST_F(FusedRows, KeysOfADeltaRuleEqualTheirFormulas) {
+  expect_fused(
+      "keys",
+      [](const Tensors& x) {
+        const auto [erase, key, write] = delta_keys(x[0], x[1]);
+        return at::stack({erase, 2 * key, 3 * write});
+      },
+      [](const Tensors& x) {
+        const Tensor y = x[0] * x[1].unsqueeze(-1);
+        return at::stack({x[0], 2 * y, 3 * y});
+      },
+      {noise({2, 3, 4, 10}, 1), noise({2, 3, 4}, 2)});
+}
+
 TEST_F(FusedRows, ReadOutOfMlstmEqualsItsFormula) {
   const int64_t h = 3, V = 5;
   const Tensor m = noise({2, 4, h}, 9).abs();

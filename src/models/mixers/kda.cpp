@@ -69,12 +69,13 @@ class ChannelDelta : public Mixer {
     if (strength_ == Strength::per_head) {
       const auto b = sigmoid_gate(parts[3], largest);
       context.record("write", b);
+      const auto keys = delta_keys(rule.k, b);
       rule.v = heads_of(qk_v[1], h);
-      rule.erase = rule.k;
-      rule.write = scale_heads(rule.k, b);
+      rule.erase = keys.erase;
+      rule.write = keys.write;
       // beta k v^T, with the factor on the narrower operand if products are rounded anyway
       if (in_.copy().defined())
-        rule.k = rule.write;
+        rule.k = keys.key;
       else
         rule.v = scale_heads(rule.v, b);
     } else {
