@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "expect.h"
 #include "base/error.h"
+#include "expect.h"
 
 namespace sb {
 namespace {
