@@ -171,17 +171,20 @@ std::vector<double> Gatherer::published_order() const {
 // Mean over all grammars of each model's figure in the comparison `with`; empty if a model has none.
 std::vector<double> Gatherer::order_elsewhere(Figures& out) const {
   std::vector<double> means;
+  bool any = false;
   for (const auto& model : c_.a) {
     Comparison one = c_.with.front();
     one.a = {model};
     Figures figures = figures_of(rows_, claims_, scale_, protocol_, one);
     out.missing.insert(out.missing.end(), figures.missing.begin(), figures.missing.end());
     out.a.failed.insert(out.a.failed.end(), figures.a.failed.begin(), figures.a.failed.end());
+    any = any || !figures.effects.empty() || !figures.a.failed.empty();
     if (figures.effects.empty()) continue;
     double sum = 0;
     for (const auto& [unit, value] : figures.effects) sum += value;
     means.push_back(sum / static_cast<double>(figures.effects.size()));
   }
+  if (!any) out.a.failed.clear();  // the comparison has no runs yet, so none of them failed
   return means.size() == c_.a.size() ? means : std::vector<double>{};
 }
 
