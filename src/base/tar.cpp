@@ -1,9 +1,8 @@
-#include "base/tar.h"
+#include "base/tar_reader.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -133,35 +132,69 @@ std::string tar_bytes(std::vector<TarFile> files) {
   return out;
 }
 
-std::vector<TarFile> parse_tar(std::string_view bytes, const std::string& file, size_t most_files) {
-  std::vector<TarFile> out;
-  std::set<std::string> seen;
-  while (true) {
-    if (bytes.size() < block) throw refused(file, "ends early, expected two blocks of zeros at its end");
-    const std::string_view header = bytes.substr(0, block);
-    if (all_zero(header)) break;
-    bytes.remove_prefix(block);
-    if (text_in(header, magic_field).substr(0, magic_field.size) != "ustar" ||
-        octal_in(header, sum_field) != sum_of(header))
-      throw refused(file, "damaged, or not an archive: a header does not match its checksum");
-    const auto size = octal_in(header, size_field);
-    if (!size || *size > bytes.size()) throw refused(file, "a file is longer than the archive");
-    const size_t padded = (*size + block - 1) / block * block;
-    if (padded > bytes.size()) throw refused(file, "ends early");
-    std::string name = name_in(header);
-    const char type = header[type_field.at];
-    if (type == '5' && *size == 0) continue;
-    if (type != '0' && type != '\0') throw refused(file, "entry is not a plain file: '" + printable(name) + "'");
-    if (!is_tar_name(name)) throw refused(file, "invalid file name: '" + printable(name) + "'");
-    if (!seen.insert(name).second) throw refused(file, "expected each file once, got '" + printable(name) + "' twice");
-    if (out.size() == most_files) throw refused(file, "expected at most " + std::to_string(most_files) + " files");
-    if (!all_zero(bytes.substr(*size, padded - *size))) throw refused(file, "data after the end of a file");
-    out.push_back({std::move(name), std::string(bytes.substr(0, *size))});
-    bytes.remove_prefix(padded);
+TarReader::TarReader(std::string file, size_t size, size_t most_files)
+    : file_(std::move(file)), left_(size), most_files_(most_files) {}
+
+void TarReader::take(std::string_view piece) {
+  while (!piece.empty()) {
+    size_t n = piece.size();
+    if (content_left_ > 0) {
+      n = std::min(n, content_left_);
+      out_.back().content += piece.substr(0, n);
+      content_left_ -= n;
+    } else if (padding_left_ > 0) {
+      n = std::min(n, padding_left_);
+      if (!all_zero(piece.substr(0, n))) throw refused(file_, "data after the end of a file");
+      padding_left_ -= n;
+    } else if (zeros_ > 0) {
+      if (!all_zero(piece)) throw refused(file_, "expected nothing but zeros behind its last file");
+      zeros_ += n;
+    } else {
+      n = std::min(n, block - header_.size());
+      header_ += piece.substr(0, n);
+    }
+    left_ -= std::min(n, left_);
+    piece.remove_prefix(n);
+    if (header_.size() == block) take_header();
   }
-  if (bytes.size() < 2 * block || !all_zero(bytes))
-    throw refused(file, "expected nothing but zeros behind its last file");
-  return out;
+}
+
+void TarReader::take_header() {
+  const std::string header = std::exchange(header_, {});
+  if (all_zero(header)) {
+    zeros_ = block;
+    return;
+  }
+  if (text_in(header, magic_field).substr(0, magic_field.size) != "ustar" ||
+      octal_in(header, sum_field) != sum_of(header))
+    throw refused(file_, "damaged, or not an archive: a header does not match its checksum");
+  const auto size = octal_in(header, size_field);
+  if (!size || *size > left_) throw refused(file_, "a file is longer than the archive");
+  const size_t padded = (*size + block - 1) / block * block;
+  if (padded > left_) throw refused(file_, "ends early");
+  std::string name = name_in(header);
+  const char type = header[type_field.at];
+  if (type == '5' && *size == 0) return;
+  if (type != '0' && type != '\0') throw refused(file_, "entry is not a plain file: '" + printable(name) + "'");
+  if (!is_tar_name(name)) throw refused(file_, "invalid file name: '" + printable(name) + "'");
+  if (!seen_.insert(name).second) throw refused(file_, "expected each file once, got '" + printable(name) + "' twice");
+  if (out_.size() == most_files_) throw refused(file_, "expected at most " + std::to_string(most_files_) + " files");
+  out_.push_back({std::move(name), {}});
+  out_.back().content.reserve(*size);
+  content_left_ = *size;
+  padding_left_ = padded - *size;
+}
+
+std::vector<TarFile> TarReader::finish() {
+  if (zeros_ == 0) throw refused(file_, "ends early, expected two blocks of zeros at its end");
+  if (zeros_ < 2 * block) throw refused(file_, "expected nothing but zeros behind its last file");
+  return std::move(out_);
+}
+
+std::vector<TarFile> parse_tar(std::string_view bytes, const std::string& file, size_t most_files) {
+  TarReader reader(file, bytes.size(), most_files);
+  reader.take(bytes);
+  return reader.finish();
 }
 
 }  // namespace sb

@@ -48,26 +48,29 @@ std::string gzip(std::string_view content, const std::string& file) {
   return out;
 }
 
-std::string gunzip(std::string_view bytes, const std::string& file, size_t limit) {
+size_t gunzip(std::string_view bytes, const std::string& file, size_t limit,
+              const std::function<void(std::string_view)>& take) {
   z_stream stream{};
   if (bytes.size() > UINT32_MAX || inflateInit2(&stream, gzip_window) != Z_OK)
     throw refused(file, "cannot be unpacked");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> ended(&stream, inflateEnd);
   stream.next_in = bytes_of(bytes);
   stream.avail_in = static_cast<uInt>(bytes.size());
-  std::string buffer(piece, '\0'), out;
+  std::string buffer(piece, '\0');
+  size_t unpacked = 0;
   int state = Z_OK;
   while (state == Z_OK) {
     stream.next_out = bytes_of(buffer);
     stream.avail_out = static_cast<uInt>(piece);
     state = inflate(&stream, Z_NO_FLUSH);
     const size_t got = piece - stream.avail_out;
-    if (out.size() + got > limit) throw refused(file, "expected at most " + std::to_string(limit) + " bytes unpacked");
-    out.append(buffer, 0, got);
+    unpacked += got;
+    if (unpacked > limit) throw refused(file, "expected at most " + std::to_string(limit) + " bytes unpacked");
+    take(std::string_view(buffer).substr(0, got));
   }
   if (state != Z_STREAM_END) throw refused(file, "damaged: it cannot be unpacked");
   if (stream.avail_in > 0) throw refused(file, "something follows the compressed archive");
-  return out;
+  return unpacked;
 }
 
 }  // namespace sb

@@ -25,7 +25,7 @@ std::string gzip(std::string_view, const std::string& file) {
   throw absent(file);
 }
 
-std::string gunzip(std::string_view, const std::string& file, size_t) {
+size_t gunzip(std::string_view, const std::string& file, size_t, const std::function<void(std::string_view)>&) {
   throw absent(file);
 }
 

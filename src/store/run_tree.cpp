@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "base/tar_reader.h"
 #include "base/text.h"
 #include "store/gzip.h"
 #include "store/json_fields.h"
@@ -45,6 +46,14 @@ void check_list(const ArchivedFiles& files, const std::string& list, const std::
       throw refused(file, "holds '" + printable(name) + "', which " + packing_list_name + " does not name");
 }
 
+// Unpacks a compressed archive twice: the first pass rejects damaged or too long archives before anything is kept.
+std::vector<TarFile> files_of(std::string_view bytes, const std::string& file) {
+  if (!is_gzip(bytes)) return parse_tar(bytes, file, most_archived);
+  TarReader reader(file, gunzip(bytes, file, kMaxArchiveBytes, [](std::string_view) {}), most_archived);
+  gunzip(bytes, file, kMaxArchiveBytes, [&](std::string_view piece) { reader.take(piece); });
+  return reader.finish();
+}
+
 }  // namespace
 
 std::string packing_list(const std::vector<TarFile>& files) {
@@ -55,9 +64,7 @@ std::string packing_list(const std::vector<TarFile>& files) {
 
 ArchivedFiles parse_archive(std::string_view bytes, const std::string& file) {
   ArchivedFiles files;
-  const std::string unpacked = is_gzip(bytes) ? gunzip(bytes, file, kMaxArchiveBytes) : std::string();
-  for (auto& each : parse_tar(is_gzip(bytes) ? unpacked : bytes, file, most_archived))
-    files.emplace(std::move(each.name), std::move(each.content));
+  for (auto& each : files_of(bytes, file)) files.emplace(std::move(each.name), std::move(each.content));
   const auto list = files.extract(packing_list_name);
   if (list.empty())
     throw refused(file, std::string("no ") + packing_list_name + ", expected an archive of `selectivbench pack`");

@@ -1,5 +1,7 @@
 // What the program leaves on disk, whatever happens to it.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <zlib.h>
 
 #include <algorithm>
 
@@ -140,6 +142,62 @@ TEST(Kill, LeavesNoOutputFile) {
   EXPECT_EQ(end_a_long_job(folder, SIGKILL, "jsonl").code, -1);
   EXPECT_FALSE(std::filesystem::exists(folder.file("s")));
   EXPECT_FALSE(std::filesystem::exists(folder.file("s.manifest.json")));
+}
+
+// A gzip file whose zeros unpack to this many times 16 MiB; its end is missing.
+std::string zeros_by_16_mib(int times, const std::string& first = "") {
+  const std::string zeros(size_t{1} << 24, '\0');
+  std::string out;
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY);
+  const auto add = [&](const std::string& content) {
+    std::string packed(deflateBound(&stream, content.size()) + 64, '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+    stream.avail_in = static_cast<uInt>(content.size());
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+    stream.avail_out = static_cast<uInt>(packed.size());
+    deflate(&stream, Z_FULL_FLUSH);
+    packed.resize(packed.size() - stream.avail_out);
+    return packed;
+  };
+  out += add(first.empty() ? std::string(512, '\0') : first);
+  const std::string piece = add(zeros);  // behind a full flush: may be repeated
+  deflateEnd(&stream);
+  for (int i = 0; i < times; ++i) out += piece;
+  return out;
+}
+
+TEST(Archive, RejectsGzipBombInLittleMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a sanitizer's own memory is beyond every limit";
+#endif
+  TemporaryFolder folder;
+  const auto checked = [&](const std::string& bytes, const std::string& refusal) {
+    std::ofstream(folder.file("bomb.tar.gz"), std::ios::binary) << bytes;
+    Started check({"check", folder.file("bomb.tar.gz")}, [] {
+      const rlimit limit{size_t{512} << 20, size_t{512} << 20};
+      ::setrlimit(RLIMIT_AS, &limit);
+    });
+    const Outcome outcome = check.wait();
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    EXPECT_NE(outcome.out.find(refusal), std::string::npos) << outcome.out << outcome.err;
+  };
+  std::string header(512, '\0');  // a file of 3 GB
+  const auto put = [&](size_t at, const std::string& text) { header.replace(at, text.size(), text); };
+  put(0, "run/metrics.jsonl");
+  put(124, "30000000000");
+  put(156, "0");
+  put(257, "ustar");
+  put(263, "00");
+  put(148, std::string(8, ' '));
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  char text[8];
+  std::snprintf(text, sizeof text, "%06o", sum);
+  put(148, std::string(text, 7) + " ");
+  checked(zeros_by_16_mib(200), "expected at most 1073741824 bytes unpacked");
+  checked(zeros_by_16_mib(200, header), "expected at most 1073741824 bytes unpacked");
+  checked(zeros_by_16_mib(4, header), "damaged: it cannot be unpacked");
 }
 
 TEST(UnwritableOutput, ExitsWith74AndNamesFile) {
