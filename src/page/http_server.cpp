@@ -1,32 +1,31 @@
 #include "page/http_server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <list>
 #include <map>
-#include <memory>
 #include <thread>
-
-#include "base/descriptor.h"
-#include "base/signal_blocker.h"
 
 namespace sb {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxHead = 16384;                 // bytes of a request head
-constexpr size_t kMaxClients = 64;                 // at a time; others wait
+constexpr size_t kMaxConnections = 512;            // with more, the oldest unfinished request is dropped
+constexpr int kMaxNewOnes = 64;                    // connections accepted before open ones are served again
+constexpr size_t kOtherFiles = 64;                 // open files left to the rest of the program
 constexpr std::chrono::seconds kMaxRequest{10};    // from connecting to the complete request
-constexpr int kMaxSilence = 30;                    // seconds without reading any byte of the answer
+constexpr std::chrono::seconds kMaxSilence{30};    // without reading any byte of the answer
 constexpr std::chrono::seconds kMaxFarewell{2};    // for the client to close after its answer
 constexpr std::chrono::milliseconds kLookAt{100};  // interval between calls of stop()
 
@@ -60,34 +59,64 @@ HttpAnswer refusal(int status) {
   return {status, "text/plain; charset=utf-8", std::string(reason(status)) + "\n", ""};
 }
 
-// Receives some bytes; false if the client is gone or it is too late.
-bool receive(int fd, std::string& in, Clock::time_point until) {
-  char bytes[4096];
-  const ssize_t got = ::recv(fd, bytes, sizeof bytes, 0);
-  if (got > 0) in.append(bytes, static_cast<size_t>(got));
-  return (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) && Clock::now() < until;
-}
+// One client: first reads the request, then writes the answer, then waits for the client to close.
+struct Connection {
+  enum class State { reading, writing, closing };
+  int fd;
+  Clock::time_point until;
+  State state = State::reading;
+  std::string in, out;
+  size_t sent = 0;
 
-// Reads the request, writes the answer, and waits for the client to close.
-void talk(const Descriptor& client, const std::function<std::string(std::string_view head)>& answer) {
-  const timeval look{1, 0}, silence{kMaxSilence, 0};
-  ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
-  ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof silence);
-  const auto until = Clock::now() + kMaxRequest;
-  std::string in, rest;
-  size_t end = 0;
-  while ((end = in.find("\r\n\r\n")) == std::string::npos && in.size() <= kMaxHead)
-    if (!receive(client.get(), in, until)) return;
-  const std::string out =
-      in.size() > kMaxHead ? answer_bytes(refusal(431), true) : answer(std::string_view(in).substr(0, end));
-  for (size_t sent = 0; sent < out.size();) {
-    const ssize_t n = ::send(client.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
-    if (n < 0 && errno != EINTR) return;
-    if (n > 0) sent += static_cast<size_t>(n);
+  Connection(int open, Clock::time_point now) : fd(open), until(now + kMaxRequest) {}
+  ~Connection() { ::close(fd); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  short events() const { return state == State::writing ? POLLOUT : POLLIN; }
+
+  void say(const HttpAnswer& answer, bool with_body) {
+    out = answer_bytes(answer, with_body);
+    state = State::writing;
+    until = Clock::now() + kMaxSilence;
   }
-  ::shutdown(client.get(), SHUT_WR);
-  const auto closed = Clock::now() + kMaxFarewell;
-  while (receive(client.get(), rest, closed)) rest.clear();
+
+  // These functions return false if the connection should be closed.
+  bool read(const std::function<void(Connection&, std::string_view head)>& on_request) {
+    char bytes[4096];
+    const ssize_t got = ::recv(fd, bytes, sizeof bytes, 0);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got == 0) return false;
+    if (state == State::closing) return true;
+    const size_t from = in.size() < 3 ? 0 : in.size() - 3;
+    in.append(bytes, static_cast<size_t>(got));
+    const size_t end = in.find("\r\n\r\n", from);
+    if (in.size() > kMaxHead)
+      say(refusal(431), true);
+    else if (end != std::string::npos)
+      on_request(*this, std::string_view(in).substr(0, end));
+    return true;
+  }
+
+  bool write() {
+    const ssize_t n = ::send(fd, out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
+    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    sent += static_cast<size_t>(n);
+    until = Clock::now() + kMaxSilence;
+    if (sent == out.size()) {
+      ::shutdown(fd, SHUT_WR);
+      std::string().swap(out);
+      state = State::closing;
+      until = Clock::now() + kMaxFarewell;
+    }
+    return true;
+  }
+};
+
+size_t most_connections() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > kMaxConnections + kOtherFiles) return kMaxConnections;
+  return std::max<size_t>(files.rlim_cur, kOtherFiles + 8) - kOtherFiles;
 }
 
 std::string numeric(const sockaddr* address, socklen_t size) {
@@ -142,34 +171,54 @@ bool HttpServer::is_own_name(const std::string& name) const {
 }
 
 void HttpServer::serve(const std::function<HttpAnswer(const HttpRequest&)>& answer, const std::function<bool()>& stop) {
-  const auto answer_to = [&](std::string_view head) {
+  const auto on_request = [&](Connection& client, std::string_view head) {
     const auto request = read_request(head);
-    if (!request) return answer_bytes(refusal(400), true);
-    if (!is_own_name(request->host)) return answer_bytes(refusal(403), true);
-    if (request->method != "GET" && request->method != "HEAD") return answer_bytes(refusal(405), true);
-    return answer_bytes(answer(*request), request->method == "GET");
+    if (!request)
+      client.say(refusal(400), true);
+    else if (!is_own_name(request->host))
+      client.say(refusal(403), true);
+    else if (request->method != "GET" && request->method != "HEAD")
+      client.say(refusal(405), true);
+    else
+      client.say(answer(*request), request->method == "GET");
   };
-  struct Client {
-    std::atomic<bool> over = false;
-    std::jthread thread;
+  const size_t most = most_connections();
+  std::list<Connection> clients;  // oldest first
+  const auto make_room = [&clients] {
+    auto oldest = std::find_if(clients.begin(), clients.end(),
+                               [](const Connection& c) { return c.state != Connection::State::writing; });
+    if (oldest == clients.end()) oldest = clients.begin();
+    if (oldest != clients.end()) clients.erase(oldest);
   };
-  std::list<Client> clients;
-  while (!stop()) {
-    clients.remove_if([](const Client& client) { return client.over.load(); });
-    pollfd asked{listener_, POLLIN, 0};
-    const bool full = clients.size() >= kMaxClients;
-    const bool asks = ::poll(&asked, full ? 0 : 1, static_cast<int>(kLookAt.count())) > 0;
-    Descriptor fd(asks ? ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC) : -1);
-    if (!fd.open()) {
-      if (asks) std::this_thread::sleep_for(kLookAt);  // no free descriptor, or the client is gone
-      continue;
+  const auto take_new_ones = [&] {
+    for (int taken = 0; taken < kMaxNewOnes; ++taken) {
+      const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        if (clients.empty()) {  // no free descriptors; without a pause, poll() would return at once
+          std::this_thread::sleep_for(kLookAt);
+          return;
+        }
+        make_room();
+        continue;
+      }
+      if (fd < 0) return;
+      if (clients.size() >= most) make_room();
+      clients.emplace_back(fd, Clock::now());
     }
-    const SignalBlocker here;
-    Client& client = clients.emplace_back();
-    client.thread = std::jthread([&client, &answer_to, fd = std::make_shared<Descriptor>(std::move(fd))] {
-      talk(*fd, answer_to);
-      client.over = true;
-    });
+  };
+  std::vector<pollfd> asked;
+  while (!stop()) {
+    asked.assign(1, {listener_, POLLIN, 0});
+    for (const auto& client : clients) asked.push_back({client.fd, client.events(), 0});
+    if (::poll(asked.data(), asked.size(), static_cast<int>(kLookAt.count())) < 0) continue;
+    auto client = clients.begin();
+    for (size_t i = 1; i < asked.size() && !stop(); ++i) {
+      bool stays = client->until > Clock::now();
+      if (stays && asked[i].revents != 0)
+        stays = client->state == Connection::State::writing ? client->write() : client->read(on_request);
+      client = stays ? std::next(client) : clients.erase(client);
+    }
+    if (asked[0].revents != 0) take_new_ones();
   }
 }
 

@@ -1,5 +1,5 @@
-// An HTTP server for one page: GET and HEAD, one request per connection, each in a thread of its own for a bounded
-// time.
+// An HTTP server for one page: GET and HEAD, one request per connection, all of them in one thread. A client that is
+// slow or silent costs an open file, nothing else.
 #pragma once
 #include <functional>
 #include <string>
@@ -25,9 +25,8 @@ class HttpServer {
   bool is_open() const { return listener_ >= 0; }
   int port() const { return port_; }
 
-  // Serves requests until stop() returns true; polls it several times a second, then waits for open connections.
-  // `answer` is called from several threads. Requests with a foreign Host never reach it, since another site could
-  // point its own name to this address (DNS rebinding).
+  // Serves requests until stop() returns true; polls it several times a second. Requests with a foreign Host never
+  // reach `answer`, since another site could point its own name to this address (DNS rebinding).
   void serve(const std::function<HttpAnswer(const HttpRequest&)>& answer, const std::function<bool()>& stop);
 
  private:

@@ -258,7 +258,7 @@ TEST(Watch, ServesAndStopsDespiteSlowConnections) {
     return count;
   };
   std::vector<int> slow;
-  for (int i = 0; i < 40; ++i) slow.push_back(connected_to(watched.port));
+  for (int i = 0; i < 200; ++i) slow.push_back(connected_to(watched.port));
   ASSERT_EQ(std::count(slow.begin(), slow.end(), -1), 0);
   {
     const std::string request = "GET /slow HTTP/1.1";
@@ -268,7 +268,9 @@ TEST(Watch, ServesAndStopsDespiteSlowConnections) {
         ::usleep(100'000);
       }
     });
-    EXPECT_EQ(pages_served(), 20) << "40 connections that send a byte at a time";
+    EXPECT_EQ(pages_served(), 20) << "200 connections that send a byte at a time";
+    while (slow.size() < 700) slow.push_back(connected_to(watched.port));
+    EXPECT_EQ(pages_served(), 20) << "more connections than are kept";
     watched.watch.signal(SIGINT);
     EXPECT_EQ(watched.watch.wait().code, 0);
   }
