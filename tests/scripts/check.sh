@@ -76,6 +76,12 @@ evaluates 2
 if [[ $update -eq 60 ]]; then left="unfinished: all 60 updates are done, but there is no readable result"; else left="unfinished at update $update of 60"; fi
 says 0 "$left"
 
+# A checkpoint of a finished run does not matter.
+printf x >> "$odd/$newest"
+"$program" check "$work/odd" > "$work/out" || fail "a damaged checkpoint of a finished run: exit code $?"
+grep -q "not needed" "$work/out" || fail "a damaged checkpoint of a finished run: $(cat "$work/out")"
+fresh
+
 # An older result, its seal right: read by nothing, damaged by nothing, and no part of a table.
 sed -i -E '0,/"schema": ?[0-9]+/s//"schema":1/' "$odd/result.json" && reseal "$odd/result.json"
 evaluates 2 && tables 2
@@ -85,6 +91,18 @@ says 0 "older format" "  read by the version that wrote it; tables leave it out"
 sed -i -E '0,/"schema": ?[0-9]+/s//"schema": 9/' "$odd/result.json" && reseal "$odd/result.json"
 evaluates 2 && tables 2
 says 0 "newer format" "  written by a newer version of this program; tables leave it out"
+
+# A config.json of another network than config.toml, sealed anew: eval refuses the run, so check does.
+fresh
+rm "$odd"/result.json "$odd"/*.safetensors
+sed -i -E '/^  "canonical"/s/"width":16/"width":32/' "$odd/config.json"
+forged=$(sed -nE 's/^  "canonical": (.*),$/\1/p' "$odd/config.json" | tr -d '\n' | sha256sum | cut -c1-16)
+sed -i "s/\"run_id\": \"$id\"/\"run_id\": \"$forged\"/" "$odd/config.json"
+reseal "$odd/config.json"
+line="[run] $odd/config.toml: expected run $forged of config.json, got $id"
+"$program" eval "$odd" > /dev/null 2> "$work/err"
+[[ $? -eq 2 && $(cat "$work/err") == "$line" ]] || fail "eval of a forged config: $(cat "$work/err")"
+says 1 damaged "  $line"
 
 # A finished run keeps its label; a config that is missing is not put back without a word.
 again() { "$program" train "$small" --out "$work/odd" "$@" 2> "$work/err" > /dev/null || fail "train again: $(cat "$work/err")"; }
@@ -96,6 +114,16 @@ for pair in config.toml:config.json config.json:config.toml; do
   again
   grep -q "${pair%:*}: was missing; restored from ${pair#*:}$" "$work/err" || fail "missing config: $(cat "$work/err")"
 done
+
+# Forged results and weights whose outer digests were all renewed: check, eval and table agree.
+forged_number() { # a number changes, its digest does not
+  sed -i -E '0,/"accuracy":[0-9.]+/s//"accuracy":0.5/' "$odd/result.json" && reseal "$odd/result.json"
+}
+fresh
+forged_number
+evaluates 2 && tables 2
+"$program" check "$work/odd" > "$work/out" && fail "a forged accuracy: exit code 0"
+fresh
 
 # All of them at once.
 mkdir "$work/all"
