@@ -149,6 +149,12 @@ RunReport inspect_run(const std::string& folder, CheckScope look, const RunTree&
   return Inspector(folder, tree).look(look);
 }
 
+std::vector<std::string> verify_run(const std::string& folder) {
+  RunReport report = inspect_run(folder);
+  report.problems.insert(report.problems.end(), report.not_needed.begin(), report.not_needed.end());
+  return std::move(report.problems);
+}
+
 bool has_result(const std::string& folder) {
   if (!RunTree::disk().exists(file_in(folder, "result.json"))) return false;
   const RunReport report = inspect_run(folder, CheckScope::result);

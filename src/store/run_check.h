@@ -39,6 +39,8 @@ struct RunReport {
 enum class CheckScope { result, all };
 RunReport inspect_run(const std::string& folder, CheckScope look = CheckScope::all,
                       const RunTree& tree = RunTree::disk());
+// One line for each file of the run that is missing or does not match its digest; empty: all files are intact.
+std::vector<std::string> verify_run(const std::string& folder);
 
 // True if the folder is named after its run, its config is unchanged and its result is valid: nothing is left to do.
 bool has_result(const std::string& folder);

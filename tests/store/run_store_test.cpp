@@ -48,13 +48,31 @@ TEST(RunStore, FinishedRunRoundTripsAndVerifies) {
   const auto result = load_result(folder_of(root));
   EXPECT_EQ(result.run_id, config().run_id);
   EXPECT_EQ(result.status, "done");
-  EXPECT_EQ(inspect_run(folder_of(root)).problems, std::vector<std::string>{});
+  EXPECT_EQ(verify_run(folder_of(root)), std::vector<std::string>{});
   EXPECT_EQ(find_runs(root.path()).runs, std::vector<std::string>{folder_of(root)});
   EXPECT_EQ(parse_metrics(read_file(folder_of(root) + "/metrics.jsonl", 1 << 20), "m").size(), 8U);
   EXPECT_EQ(resolve_config(folder_of(root) + "/config.toml", {}, rules()).run_id, config().run_id);
   const auto before = bytes_of(root);
   ToyRun().run(root.path());
   EXPECT_EQ(bytes_of(root), before);
+}
+
+TEST(RunStore, VerifyNamesEveryChangedFile) {
+  TemporaryFolder root;
+  ToyRun().run(root.path());
+  for (const char* name : {"config.toml", "config.json", "metrics.jsonl", "final.safetensors", "result.json",
+                           "checkpoint-00000008.safetensors"}) {
+    const std::string path = folder_of(root) + "/" + name;
+    const std::string whole = read_file(path, 1 << 20);
+    std::string changed = whole;
+    changed[changed.size() / 2] ^= 1;
+    write_file_atomically(path, changed);
+    const auto problems = verify_run(folder_of(root));
+    ASSERT_FALSE(problems.empty()) << name;
+    EXPECT_TRUE(has(problems.front(), name));
+    write_file_atomically(path, whole);
+  }
+  EXPECT_TRUE(verify_run(folder_of(root)).empty());
 }
 
 TEST(RunStore, KilledAtAnyWriteResumesToSameBytes) {
@@ -70,11 +88,25 @@ TEST(RunStore, KilledAtAnyWriteResumesToSameBytes) {
     ++killed;
     ToyRun().run(root.path());
     ASSERT_EQ(bytes_of(root), clean_bytes()) << "killed at call " << n;
-    ASSERT_TRUE(inspect_run(folder_of(root)).problems.empty());
+    ASSERT_TRUE(verify_run(folder_of(root)).empty());
     for (const auto& entry : std::filesystem::directory_iterator(folder_of(root)))
       ASSERT_TRUE(lacks(entry.path().string(), ".partial-"));
   }
   EXPECT_GT(killed, 50);
+}
+
+TEST(RunStore, KilledRepeatedlyResumesToSameBytes) {
+  TemporaryFolder root;
+  int runs = 0;
+  const auto attempt = [&] {
+    return in_child([&] {
+      ScriptedFileSystem files(40, Accident::killed);
+      ToyRun().run(root.path(), std::move(files));
+    });
+  };
+  while (attempt() != 0) ASSERT_LT(++runs, 100);
+  EXPECT_GT(runs, 1);
+  EXPECT_EQ(bytes_of(root), clean_bytes());
 }
 
 class FailingWrites : public ::testing::TestWithParam<Accident> {};
@@ -163,7 +195,7 @@ TEST(RunStore, NextAttemptRemovesFailureReason) {
   }
   ToyRun().run(root.path());
   EXPECT_FALSE(std::filesystem::exists(failed));
-  EXPECT_EQ(inspect_run(folder_of(root)).problems, std::vector<std::string>{});
+  EXPECT_EQ(verify_run(folder_of(root)), std::vector<std::string>{});
 }
 
 TEST(RunStore, ResultRemovesFailureReasonOfAnotherAttempt) {
@@ -201,6 +233,17 @@ TEST(RunStore, SkipsDamagedNewestCheckpointAndResumesToSameBytes) {
   EXPECT_EQ(bytes_of(root), clean_bytes());
 }
 
+TEST(RunStore, RunWithTornResultIsNotFinished) {
+  TemporaryFolder root;
+  ToyRun().run(root.path());
+  const std::string path = folder_of(root) + "/result.json";
+  const std::string whole = read_file(path, 1 << 20);
+  write_file_atomically(path, whole.substr(0, whole.size() / 2));
+  EXPECT_THROW(load_result(folder_of(root)), Error);
+  ToyRun().run(root.path());
+  EXPECT_EQ(bytes_of(root), clean_bytes());
+}
+
 // A result whose files were changed is invalid: the run reports it and is repeated with the same bytes.
 TEST(RunStore, RepeatsDamagedFinishedRun) {
   for (const char* name : {"final.safetensors", "metrics.jsonl", "result.json"}) {
@@ -223,6 +266,16 @@ TEST(RunStore, RepeatsDamagedFinishedRun) {
     EXPECT_EQ(bytes_of(root), clean_bytes()) << name;
     EXPECT_TRUE(has_result(folder_of(root)));
   }
+}
+
+TEST(RunStore, ResultStaysValidWithoutWeightsAndCheckpoint) {
+  TemporaryFolder root;
+  ToyRun().run(root.path());
+  std::filesystem::remove(folder_of(root) + "/final.safetensors");
+  EXPECT_TRUE(has_result(folder_of(root)));
+  write_file_atomically(folder_of(root) + "/" + checkpoint_name(8), "torn");
+  EXPECT_TRUE(has_result(folder_of(root)));
+  EXPECT_FALSE(verify_run(folder_of(root)).empty());
 }
 
 TEST(RunStore, RestoresMissingConfigAndNamesSource) {
@@ -274,7 +327,7 @@ TEST(RunStore, EquivalentConfigIsNotDamage) {
   const std::string before = read_file(toml, 1 << 20);
   EXPECT_EQ(RunStore(root.path(), relabelled).restored(), std::vector<std::string>{});
   EXPECT_NE(read_file(toml, 1 << 20), before);
-  EXPECT_TRUE(inspect_run(folder_of(root)).problems.empty());
+  EXPECT_TRUE(verify_run(folder_of(root)).empty());
   write_file_atomically(toml, "[train]\nupdates = 1\n");
   EXPECT_EQ(RunStore(root.path(), config()).restored(),
             std::vector<std::string>{"[run] " + toml + ": its bytes were changed; written anew"});
@@ -333,6 +386,33 @@ TEST(RunStore, SkipsCheckpointWithInvalidMetrics) {
     EXPECT_EQ(store.metrics().size(), 1U);
     EXPECT_EQ(warnings.size(), 1U);
   }
+}
+
+TEST(RunStore, SecondProcessNamesHolderAndExits) {
+  TemporaryFolder root;
+  const RunStore held(root.path(), config());
+  const std::string holder = "process " + std::to_string(::getpid());
+  const int status = in_child([&] {
+    try {
+      const RunStore second(root.path(), config());
+    } catch (const Error& error) {
+      const std::string line = error.what();
+      const bool says = line.find(holder) != std::string::npos && line.find("since 2") != std::string::npos;
+      ::_exit(says ? static_cast<int>(error.code()) : 1);
+    }
+    ::_exit(2);
+  });
+  EXPECT_EQ(status, static_cast<int>(Exit::stopped));
+}
+
+TEST(RunStore, KilledHolderReleasesRun) {
+  TemporaryFolder root;
+  const int status = in_child([&] {
+    const RunStore held(root.path(), config());
+    ::kill(::getpid(), SIGKILL);
+  });
+  ASSERT_EQ(status, 128 + SIGKILL);
+  EXPECT_NO_THROW(RunStore(root.path(), config()));
 }
 
 TEST(RunStore, ReportsFolderThatCannotBeCreated) {

@@ -184,7 +184,7 @@ TEST(Kinds, AnInterruptedRunEndsInTheSameBytes) {
       EXPECT_EQ(content(at_once.path(), config, name), content(in_parts.path(), config, name)) << kind << " " << name;
     const Result result = load_result(at_once.path() + "/" + config.run_id);
     EXPECT_EQ(comparable_text(result), comparable_text(load_result(in_parts.path() + "/" + config.run_id)));
-    EXPECT_TRUE(inspect_run(at_once.path() + "/" + config.run_id).problems.empty());
+    EXPECT_TRUE(verify_run(at_once.path() + "/" + config.run_id).empty());
     EXPECT_EQ(task_name(result), kind);
     ASSERT_EQ(result.grid.size(), 2U);
     EXPECT_EQ(result.grid[1].axis_name(), kind == std::string("copying") ? "length" : "missing");

@@ -81,5 +81,21 @@ TEST(OrderSeed, ChangesRunIdAndMetricsButNotCeiling) {
   EXPECT_EQ(a.test->ceiling->accuracy, b.test->ceiling->accuracy);
 }
 
+TEST(OrderSeed, StoppedRunResumesToSameBytes) {
+  const ResolvedConfig config = small_config({"train.order_seed=4", "train.accumulate=2"});
+  const TemporaryFolder clean, broken;
+  ASSERT_EQ(work(config, clean.path()), RunStatus::done);
+  int stops = 0;
+  for (;; ++stops) {
+    ASSERT_LT(stops, 100);
+    TrainHooks hooks;
+    int left = 3 + stops;
+    hooks.stop = [&left] { return --left < 0; };
+    if (work(config, broken.path(), hooks) != RunStatus::stopped) break;
+  }
+  EXPECT_GT(stops, 2);
+  EXPECT_EQ(test::lasting_bytes(clean.path(), config), test::lasting_bytes(broken.path(), config));
+}
+
 }  // namespace
 }  // namespace sb

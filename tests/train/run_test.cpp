@@ -1,11 +1,16 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <tuple>
 
 #include "../base/expect.h"
+#include "../base/faulty_file_system.h"
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "small_run.h"
@@ -14,6 +19,7 @@
 namespace sb {
 namespace {
 
+using test::FaultyFileSystem;
 using test::lasting_bytes;
 using test::small_config;
 using test::TemporaryFolder;
@@ -86,7 +92,7 @@ TEST(Run, ResultHasDocumentedFields) {
   const Safetensors weights = load_sealed_safetensors(folder + "/final.safetensors");
   EXPECT_NE(weights.find("encoder.weight"), nullptr);
   EXPECT_EQ(weights.find("adam.first.encoder.weight"), nullptr);
-  EXPECT_TRUE(inspect_run(folder).problems.empty());
+  EXPECT_TRUE(verify_run(folder).empty());
 }
 
 TEST(Run, ResultHasProvenance) {
@@ -148,21 +154,31 @@ TEST(Run, NoTrainedModelBeatsTheCeiling) {
   EXPECT_GT(result.test->accuracy, 5 * result.chance);
 }
 
-// Also at the last update, which no later one would show.
 TEST(Run, DivergenceNamesUpdateLayerAndTensor) {
-  for (const char* updates : {"train.updates=12", "train.updates=1"}) {
-    ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", updates});
-    test::diverge(config);
-    const TemporaryFolder root;
-    ASSERT_EQ(work(config, root.path()), RunStatus::diverged);
-    const Result result = load_result(root.path() + "/" + config.run_id);
-    EXPECT_EQ(result.status, "diverged");
-    ASSERT_TRUE(result.divergence);
-    EXPECT_GE(result.divergence->update, 1);
-    EXPECT_FALSE(result.divergence->tensor.empty());
-    EXPECT_FALSE(result.test);
-    EXPECT_TRUE(result.made);
-  }
+  ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0"});
+  test::diverge(config);
+  const TemporaryFolder root;
+  ASSERT_EQ(work(config, root.path()), RunStatus::diverged);
+  const Result result = load_result(root.path() + "/" + config.run_id);
+  EXPECT_EQ(result.status, "diverged");
+  ASSERT_TRUE(result.divergence);
+  EXPECT_GE(result.divergence->update, 1);
+  EXPECT_FALSE(result.divergence->tensor.empty());
+  EXPECT_FALSE(result.test);
+  EXPECT_TRUE(result.made);
+}
+
+// Only the update after the last would show it, and there is none.
+TEST(Run, DetectsDivergenceOfLastUpdate) {
+  ResolvedConfig config = small_config({"train.clip=0", "train.warmup=0", "train.updates=1"});
+  test::diverge(config);
+  const TemporaryFolder root;
+  ASSERT_EQ(work(config, root.path()), RunStatus::diverged);
+  const Result result = load_result(root.path() + "/" + config.run_id);
+  ASSERT_TRUE(result.divergence);
+  EXPECT_EQ(result.divergence->update, 1);
+  EXPECT_FALSE(result.divergence->tensor.empty());
+  EXPECT_FALSE(result.test);
 }
 
 // Works on the run with weights that are no numbers from the n-th of this phase until the next phase begins.
@@ -201,7 +217,7 @@ TEST(Run, OmitsNonFiniteTestAndKeepsOtherResults) {
   EXPECT_EQ(result.grid[0].accuracy, whole.grid[0].accuracy);
   EXPECT_EQ(result.valid->accuracy, whole.valid->accuracy);
   EXPECT_EQ(result.files.at("final.safetensors"), whole.files.at("final.safetensors"));
-  EXPECT_TRUE(inspect_run(test_broken.path() + "/" + config.run_id).problems.empty());
+  EXPECT_TRUE(verify_run(test_broken.path() + "/" + config.run_id).empty());
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_TRUE(has(warnings[0], "test sample 0, frame 0", "the result has no accuracy of test"));
 
@@ -306,6 +322,63 @@ TEST(Run, QuirksWithoutEffectChangeNothing) {
   const Result result = load_result(b.path() + "/" + other.run_id);
   EXPECT_TRUE(result.quirks.empty());
   EXPECT_EQ(result.test->accuracy, load_result(a.path() + "/" + one.run_id).test->accuracy);
+}
+
+TEST(Run, NamesDamagedCheckpointAndUsesPreviousOne) {
+  const ResolvedConfig config = small_config();
+  const TemporaryFolder clean, broken;
+  work(config, clean.path());
+  work(config, broken.path(), stop_after(11));
+  const auto stored = list_checkpoints(broken.path() + "/" + config.run_id);
+  ASSERT_EQ(stored.size(), 2U);
+  std::fstream file(stored[0].path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-9, std::ios::end);
+  file.put('\x5a');
+  file.close();
+  std::vector<std::string> warnings;
+  TrainHooks hooks;
+  hooks.warning = [&](const std::string& line) { warnings.push_back(line); };
+  EXPECT_EQ(work(config, broken.path(), hooks), RunStatus::done);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(has(warnings[0], stored[0].path));
+  EXPECT_EQ(lasting_bytes(clean.path(), config), lasting_bytes(broken.path(), config));
+}
+
+TEST(Run, EveryFailedWriteLeavesLoadableStateAndNamesFile) {
+  const ResolvedConfig config =
+      small_config({"train.updates=5", "eval.every=2", "model.layers=1", "model.width=8", "model.heads=1"});
+  const TemporaryFolder clean;
+  work(config, clean.path());
+  using Fault = FaultyFileSystem::Fault;
+  // Errors of a disk take the way of a full one: every fifth of its calls will do.
+  for (const auto& [number, fault, step] :
+       {std::tuple{ENOSPC, Fault::error, 1}, {EIO, Fault::error, 5}, {ENOSPC, Fault::short_write, 1}}) {
+    for (int n = 0;; n += step) {
+      const TemporaryFolder root;
+      FaultyFileSystem files(n, number, fault);
+      bool failed = false;
+      try {
+        work(config, root.path(), {}, files);
+      } catch (const Error& error) {
+        failed = true;
+        EXPECT_EQ(error.code(), Exit::cannot_write) << error.what();
+        EXPECT_TRUE(has(error.what(), root.path()));
+      }
+      if (!files.failed()) break;
+      if (failed) {
+        EXPECT_EQ(work(config, root.path()), RunStatus::done);
+      }
+      EXPECT_EQ(lasting_bytes(clean.path(), config), lasting_bytes(root.path(), config)) << "operation " << n;
+    }
+  }
+}
+
+TEST(Run, SecondProcessLearnsHolder) {
+  const ResolvedConfig config = small_config();
+  const TemporaryFolder root;
+  const RunStore first(root.path(), config);
+  EXPECT_TRUE(
+      has(error_line([&] { const RunStore second(root.path(), config); }, Exit::stopped), std::to_string(getpid())));
 }
 
 }  // namespace
