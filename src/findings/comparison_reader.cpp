@@ -243,6 +243,8 @@ class Reader {
     } else {
       check_kind();
     }
+    if (common_.best > 0 && s == Statistic::excess_error)
+      throw toml_fault("best is of accuracies, not errors", row_.place);
     check_field(s == Statistic::task_order, !common_.with.empty(), "with");
     check_field(s == Statistic::drop, common_.from > 0, "from");
     check_field(s == Statistic::published_order, !common_.published.empty(), "published");

@@ -140,7 +140,7 @@ void Gatherer::one_arm(Figures& out, const Members& members) {
 
 void Gatherer::mean_of_models(Figures& out, const std::vector<LevelValues>& values,
                               const std::vector<GroupsByLevel>& groups) const {
-  std::map<Unit, std::pair<double, size_t>> sums;
+  std::vector<std::map<Unit, double>> models(values.size());
   for (size_t m = 0; m < values.size(); ++m) {
     std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> curves;
     for (const auto& [level, units] : values[m])
@@ -149,13 +149,15 @@ void Gatherer::mean_of_models(Figures& out, const std::vector<LevelValues>& valu
         curves[unit].second.push_back(value);
       }
     for (const auto& [unit, curve] : curves)
-      if (const auto one = over_levels(curve.first, curve.second, values[m].size())) {
-        sums[unit].first += *one;
-        ++sums[unit].second;
-      }
+      if (const auto one = over_levels(curve.first, curve.second, values[m].size())) models[m][unit] = *one;
   }
-  for (const auto& [unit, sum] : sums)
-    if (sum.second == values.size()) out.effects[unit] = sum.first / static_cast<double>(sum.second);
+  out.models.resize(models.size());
+  for (const auto& [unit, first] : models.front()) {
+    if (!std::all_of(models.begin(), models.end(), [&](const auto& model) { return model.contains(unit); })) continue;
+    double sum = 0;
+    for (size_t m = 0; m < models.size(); ++m) sum += out.models[m][unit] = models[m][unit];
+    out.effects[unit] = sum / static_cast<double>(models.size());
+  }
 }
 
 // Published perplexities of the models, negated: lower is better.
@@ -168,24 +170,24 @@ std::vector<double> Gatherer::published_order() const {
   return out;
 }
 
-// Mean over all grammars of each model's figure in the comparison `with`; empty if a model has none.
+// Mean of each model's figure in the comparison `with`, over the grammars that all of them have; empty if there is
+// none.
 std::vector<double> Gatherer::order_elsewhere(Figures& out) const {
+  Comparison with = c_.with.front();
+  with.a = c_.a;
+  const Figures theirs = figures_of(rows_, claims_, scale_, protocol_, with);
+  out.missing.insert(out.missing.end(), theirs.missing.begin(), theirs.missing.end());
+  if (theirs.a.runs == 0 && theirs.a.failed.empty())
+    out.a.failed.clear();  // no runs of the comparison yet, so none failed
+  out.a.failed.insert(out.a.failed.end(), theirs.a.failed.begin(), theirs.a.failed.end());
   std::vector<double> means;
-  bool any = false;
-  for (const auto& model : c_.a) {
-    Comparison one = c_.with.front();
-    one.a = {model};
-    Figures figures = figures_of(rows_, claims_, scale_, protocol_, one);
-    out.missing.insert(out.missing.end(), figures.missing.begin(), figures.missing.end());
-    out.a.failed.insert(out.a.failed.end(), figures.a.failed.begin(), figures.a.failed.end());
-    any = any || !figures.effects.empty() || !figures.a.failed.empty();
-    if (figures.effects.empty()) continue;
+  if (theirs.effects.empty()) return means;
+  for (const auto& model : theirs.models) {
     double sum = 0;
-    for (const auto& [unit, value] : figures.effects) sum += value;
-    means.push_back(sum / static_cast<double>(figures.effects.size()));
+    for (const auto& [unit, value] : model) sum += value;
+    means.push_back(sum / static_cast<double>(model.size()));
   }
-  if (!any) out.a.failed.clear();  // the comparison has no runs yet, so none of them failed
-  return means.size() == c_.a.size() ? means : std::vector<double>{};
+  return means;
 }
 
 // Kendall's tau between accuracies here, by grammar, and these figures of the models.

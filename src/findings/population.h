@@ -42,10 +42,11 @@ struct ArmFigures {
 struct Figures {
   bool found = false;  // a stratum has every arm
   ArmFigures a, b;
-  std::map<Unit, double> effects;    // a - b by grammar; a if there is no b
-  std::vector<std::string> missing;  // missing runs, in words
-  std::vector<LostRun> lost;         // runs of the population, at any setting, without a figure
-  size_t levels = 0;                 // of slope, drop and rank_correlation
+  std::map<Unit, double> effects;              // a - b by grammar; a if there is no b
+  std::vector<std::map<Unit, double>> models;  // without b: each model's share of `effects`
+  std::vector<std::string> missing;            // missing runs, in words
+  std::vector<LostRun> lost;                   // runs of the population, at any setting, without a figure
+  size_t levels = 0;                           // of slope, drop and rank_correlation
   size_t other_strata = 0;
   bool at_ceiling = false;  // all models, for a drop on the task that they fall from, are within near_ceiling of it
   int64_t updates = 0;      // of the stratum

@@ -188,6 +188,7 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("comparisons = [{a = 'gla', task = 'tracking'}]"),
            claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'excess_error'}]"),
            claim("comparisons = [{a = 'gla', statistic = 'excess_error'}]"),
+           claim("comparisons = [{a = 'gla', task = 'tracking', statistic = 'excess_error', best = 3}]"),
            claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'retention'}]"),
            claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'drop', from = 1}]"),
            claim("comparisons = [{a = {mean = ['gla', 'mamba', 's4']}, statistic = 'task_order'}]"),
