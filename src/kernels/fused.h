@@ -136,6 +136,8 @@ at::Tensor forgetting_attention(const at::Tensor& q, const at::Tensor& k, const 
 // Rotary embedding of x [B,T,h,K] at positions offset..offset+T-1; x1 and x2 are the halves of the last axis. sense +1:
 // y1 = x1 cos + x2 sin (Transformer); -1: y1 = x1 cos - x2 sin (RetNet).
 at::Tensor rope(const at::Tensor& x, double base, int sense, int64_t offset = 0);
+// Its angle per frame for each pair of channels, [half] double: cpu::rope_rate, on the device of `like`
+at::Tensor rope_rates(double base, int64_t half, const at::TensorOptions& like);
 
 // Decoder and loss in one operation: computes logits = h W^T + b in blocks of rows and discards them.
 // h [rows,d]; weight [C,d]; bias [C]; target [rows] int64; rows with target < 0 are padding.

@@ -37,9 +37,7 @@ at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
 
 at::Tensor rope_at(const at::Tensor& x, double base, const at::Tensor& positions) {
   const int64_t half = x.size(-1) / 2;
-  // The rates of rope().
-  const at::Tensor exponent = at::arange(half, x.options().dtype(at::kFloat)) / static_cast<float>(half);
-  const at::Tensor rate = at::pow(base, exponent.to(at::kDouble)).to(at::kFloat).reciprocal().to(at::kDouble);
+  const at::Tensor rate = rope_rates(base, half, x.options());
   const at::Tensor angle = (positions.to(at::kDouble).unsqueeze(-1) * rate).unsqueeze(2);  // [B,T,1,K/2]
   const at::Tensor c = angle.cos().to(wide_type(x)), s = angle.sin().to(wide_type(x));
   const at::Tensor x1 = wide(x.narrow(-1, 0, half)), x2 = wide(x.narrow(-1, half, half));

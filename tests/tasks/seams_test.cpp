@@ -8,6 +8,7 @@
 #include "tasks/ceiling.h"
 #include "tasks/evaluate.h"
 #include "tasks/gap_task.h"
+#include "tasks/partly_asked.h"
 
 namespace sb {
 namespace {
@@ -98,25 +99,21 @@ class Counting final : public Predictor {
 };
 
 // Parity that asks for the first asked(index) elements of a sample.
-class UnevenParity final : public Task {
+class UnevenParity final : public test::PartlyAsked {
  public:
-  explicit UnevenParity(int (*asked)(uint64_t index)) : asked_(asked) {}
-  TaskShape shape() const override { return all_.shape(); }
-  std::string canonical_text() const override { return "uneven parity\n"; }
-  int max_frames(Split split) const override { return all_.max_frames(split); }
-  double mean_frames(Split split) const override { return all_.mean_frames(split); }
-  using Task::fill;
-  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
-    all_.fill(split, samples, out, pad_to);
-  }
+  explicit UnevenParity(int (*asked)(uint64_t index)) : PartlyAsked(parity()), asked_(asked) {}
   void answers(const Batch& batch, int row, int32_t* out) const override {
     all_.answers(batch, row, out);
     std::fill(out + asked_(batch.samples[static_cast<size_t>(row)]), out + batch.elements, -1);
   }
 
  private:
+  static const Parity& parity() {
+    static const Parity out(false);
+    return out;
+  }
+
   int (*asked_)(uint64_t index);
-  Parity all_{false};
 };
 
 TEST(Interfaces, SamplesThatAskForNothingHaveNoPartInStandardError) {

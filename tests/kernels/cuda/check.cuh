@@ -168,6 +168,22 @@ struct Arguments {
   bool times() const { return timed && cases.empty(); }
 };
 
+// A check's main: the loop against finite differences, then every case, or the times. Returns the exit code.
+template <class Case, class Matrix, class Run>
+int check_or_time(const Arguments<Case>& arguments, bool (*truth_holds)(), const Matrix& matrix, const Run& run_case,
+                  void (*time_all)()) {
+  bool good = true;
+  if (arguments.checks()) {
+    good = truth_holds();
+    std::mt19937_64 random(std::random_device{}());
+    for (const Case& c : arguments.cases.empty() ? matrix(arguments.quick) : arguments.cases)
+      good = run_case(c, random) && good;
+    std::printf("%s\n", good ? "PASS" : "FAIL");
+  }
+  if (arguments.times()) time_all();
+  return good ? 0 : 1;
+}
+
 // Worst errors by name, and whether all kept their bounds
 struct Verdict {
   struct Row {

@@ -271,14 +271,5 @@ int main(int argc, char** argv) {
     const auto number = [&](int i) { return std::atoi(words[i]); };
     return {number(0), number(1), number(2), number(3), double(number(4)), number(5)};
   });
-  bool good = true;
-  if (arguments.checks()) {
-    good = truth_holds();
-    std::mt19937_64 random(std::random_device{}());
-    for (const Case& c : arguments.cases.empty() ? matrix(arguments.quick) : arguments.cases)
-      good = run_case(c, random) && good;
-    std::printf("%s\n", good ? "PASS" : "FAIL");
-  }
-  if (arguments.times()) time_all();
-  return good ? 0 : 1;
+  return check::check_or_time(arguments, truth_holds, matrix, run_case, time_all);
 }
