@@ -64,10 +64,12 @@ def cost_of(
     update = (time.monotonic() - began) / made
     test = config.task.batch("test", range(eval_batch))
     model.eval()
-    began = time.monotonic()
     with torch.no_grad():
-        _forward(model, test, device, precision)
-    _wait(device)
+        for _ in range(2):  # the first is slower
+            _wait(device)
+            began = time.monotonic()
+            _forward(model, test, device, precision)
+            _wait(device)
     batch_seconds = time.monotonic() - began
     longer = sum(config.task.at(point).batch("test", [0]).shape[1] / test.shape[1] for point in points(config))
     batches = (e["test_samples"] + e["valid_samples"] + e["grid_samples"] * longer) / eval_batch

@@ -65,7 +65,10 @@ std::string claims_text(const std::vector<ClaimVerdict>& verdicts, const Claims&
       if (verdict.claim->section == section) own.push_back(verdict);
     if (own.empty()) continue;
     out += formatted("\n## {}\n\n{}", section.empty() ? "The claims" : cell(section), claims_overview(own));
-    if (section.empty()) out += method_text();
+    if (section.empty())
+      out += method_text();
+    else if (const Scale* quick = claims.scale("quick"))
+      out += formatted("\n`quick` has {}. Its verdicts are about networks of this size.\n", quick->title);
     for (const auto& verdict : own) out += claim_section(verdict, claims);
   }
   return out;

@@ -319,8 +319,8 @@ std::vector<std::string> above_ceiling(const Rows& rows) {
   for (size_t i = 0; i < rows.runs.size(); ++i) {
     const TableRun& run = rows.runs[i];
     for (const auto& [point, m] : points_of(run)) {
-      if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;  // one sample has no standard error
-      const double error = std::hypot(m->stderr_, m->ceiling->stderr_);
+      if (!m->ceiling || m->samples < 2 || m->ceiling->samples < 2) continue;    // one sample has no standard error
+      const double error = std::hypot(m->stderr_, m->ceiling->stderr_) + 1e-12;  // a mean of ones may round to less
       // If the ceiling is not exact, the best causal model lies between it and its upper bound.
       const double most = m->mse ? m->ceiling->score() : std::max(m->ceiling->accuracy, m->ceiling->upper_bound);
       if (m->mse ? m->score() >= most - 4 * error : m->score() <= most + 4 * error) continue;
