@@ -1,4 +1,4 @@
-// Gradients with one decay per step and head. A first pass loops backward over the chunks of one sequence, head and
+// Gradients with one decay per step and head. A first pass loops backward over the chunks of one segment, head and
 // slice of V, and computes the gradients of the states after each chunk:  dS <- c_end dS + scale (c Q)^T dO.  A second
 // pass processes all chunks in parallel, with a block for one chunk of one sequence and some heads of a group:
 //   M_ij = do_i . v_j (j <= i);  N = scale sum over heads (M o L), L_ij = decay from j to i
@@ -37,19 +37,21 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 
   const Place at;
   const Sizes& z = a.z;
-  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H;
+  const Walk walk(z.segments, z.chunks);
+  const int h = walk.pair % z.H, b = walk.pair / z.H;
   const int first = static_cast<int>(blockIdx.y) * VS, slice = min(VS, z.V - first), group = h / z.per_group;
-  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
+  const int64_t pair = walk.pair, state_size = static_cast<int64_t>(z.K) * z.V;
   const float* g = a.p.g ? a.p.g + b * a.p.g_batch + h * a.p.g_head : nullptr;
   const auto scan = [&](int chunk) {
     all_decays[chunk % 2].scan(g ? g + chunk * kChunk * a.p.g_time : nullptr, a.p.g_time, z.T - chunk * kChunk,
                                at.lane);
   };
   StateTile<KP, VS> gradient(at);
-  gradient.read(a.d.d_final_state ? a.d.d_final_state + pair * z.K * z.V : nullptr, z.K, z.V, first, at);
-  if (at.warp == 0) scan(z.chunks - 1);
+  gradient.read(a.d.d_final_state ? a.d.d_final_state + walk.index * state_size : nullptr, z.K, z.V, first, at);
+  if (at.warp == 0) scan(walk.end - 1);
   __syncthreads();
-  for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
+  float segment_decay = 1;
+  for (int chunk = walk.end - 1; chunk >= walk.begin; --chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const StepDecays& decays = all_decays[chunk % 2];
     copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
@@ -57,17 +59,24 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
     rows.data += first;
     load_scaled_tile<kChunk, VS>(static_cast<E*>(nullptr), d_out, L::LV, rows, steps, slice, decays.since, a.p.scale,
                                  at);
-    gradient.to_shared(tile, L::LV, at);
-    if (at.warp == 7 && chunk > 0) scan(chunk - 1);
+    if (!a.first.states) gradient.to_shared(tile, L::LV, at);
+    if (at.warp == 7 && chunk > walk.begin) scan(chunk - 1);
     finish_copies();
     __syncthreads();
-    write_state<KP, VS>(static_cast<E*>(a.state_gradients) + (pair * z.chunks + chunk) * z.state_size(), tile, L::LV, z,
-                        first, at);
+    if (!a.first.states)
+      write_state<KP, VS>(static_cast<E*>(a.state_gradients) + (pair * z.chunks + chunk) * z.state_size(), tile, L::LV,
+                          z, first, at);
     const float total = decays.total();
+    segment_decay *= total;
     gradient.template advance<P>(q, L::LK, d_out, L::LV, at, [&](int) { return total; });
     __syncthreads();
   }
-  if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V, first, at);
+  if (a.first.states) {
+    gradient.write(a.first.states + walk.index * state_size, z.K, z.V, first, at);
+    if (blockIdx.y == 0 && at.thread == 0) a.first.decays[walk.index] = segment_decay;
+  } else if (a.d.d_initial_state && walk.begin == 0) {
+    gradient.write(a.d.d_initial_state + pair * state_size, z.K, z.V, first, at);
+  }
 }
 
 // Sums over the chunk's steps that dg needs, as the warps leave them; <dS, S> by warp.
@@ -367,10 +376,10 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
 // VS: columns of a slice of V in the walk over the states, VC in the pass over all chunks
 template <Product P, int KP, int VS, int VC, int Columns = 4, int Buffers = 2>
 cudaError_t run(const BackwardArguments& a, Target to) {
-  const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
+  const dim3 pairs(static_cast<unsigned>(a.z.B * a.z.H * a.z.segments.walked),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
   const cudaError_t status = launch(state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, to, a);
-  if (status != cudaSuccess) return status;
+  if (status != cudaSuccess || a.first.states) return status;
   const dim3 chunks(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.G * a.z.parts * a.z.chunks));
   return launch(chunk_gradients<P, KP, VC, Columns, Buffers>, chunks, 128 * Columns,
                 ChunkLayout<P, KP, VC, Columns, Buffers>().bytes, to, a);

@@ -18,9 +18,14 @@
 // prepare computes gamma, N and P of all chunks in parallel. forward and backward loop over the chunks in order
 // (backward from the last), with one warp for 16 columns of V and S^T (or dS^T) in registers. gradients computes the
 // rest for all chunks in parallel.
+// With several segments (segments.cuh), forward and backward run twice. A segment maps its initial state S to
+//   A S + B,  A the product of its tokens' e^g (I - beta k k^T), [K,K]
+// The first pass of forward starts from (0, I) with values (v, 0), and so ends with (B, A). That of backward finds D in
+// dS <- A^T dS + D.
 #pragma once
 #include "kernels/cuda/delta_rows.cuh"
 #include "kernels/cuda/gated_delta.h"
+#include "kernels/cuda/segments.cuh"
 
 namespace sb::cuda {
 
@@ -45,6 +50,10 @@ struct Problem {
   int values;         // padded V: 16 * warps * slices
   int parts;          // parts of the keys in `gradients`, of kKeyPart or kSmallKeyPart columns if several
   int stages;         // buffers for tiles in shared memory, in forward or backward
+  Segments segments;
+  bool first;         // this is the first pass over the segments
+  int transition;     // column of A in `added`: V, rounded up to a multiple of 16
+  int added_columns;  // of `added`
   View q, k, v, beta, g, out, d_out, dq, dk, dv, dbeta, dg;
   const float *state, *d_final_state;
   float *final_state, *d_state;
@@ -57,12 +66,18 @@ struct Problem {
   void* d_states;       // E [key_tile][values], dS+
   float* dbeta_slices;  // complete shape [slices][pairs][chunks][64]; used if slices > 1
   float* dg_parts;      // complete shape [parts][pairs][chunks][64]; used if parts > 1
+  // Used with several segments; shapes are [pairs][segments] followed by:
+  float* added;   // [K][added_columns], (B, A)
+  float* starts;  // [K][V], initial states
+  float* d_ends;  // [K][V], D after the first pass, then gradients of final states
 };
 
 cudaError_t launch_prepare(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_forward(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_backward(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_gradients(const Problem& p, bool bf16_operands, Target to);
+// Between the two passes over the segments: from `added`, `starts`; from `added` and D, the gradients of final states
+cudaError_t launch_join(const Problem& p, bool backward, Target to);
 
 // Maximum warps per block in forward and backward, each with 16 columns of V; more columns are divided into slices
 constexpr int most_warps(bool bf16_operands, int key_tile) {

@@ -11,7 +11,7 @@ int64_t forgetting_width(int64_t width) {
   return flash_width(width + kForgettingColumns);
 }
 
-ForgettingAttention forgetting_problem(const Tensor& g, int64_t width) {
+ForgettingAttention forgetting_problem(const Tensor& g, int64_t width, int64_t offset) {
   return {g.size(0),
           g.size(1),
           g.size(2),
@@ -21,7 +21,8 @@ ForgettingAttention forgetting_problem(const Tensor& g, int64_t width) {
           float_data(g),
           g.stride(0),
           g.stride(1),
-          g.stride(2)};
+          g.stride(2),
+          offset};
 }
 
 // [B,T,H,w] with room for more columns, which are not written yet
@@ -40,22 +41,25 @@ Tensor with_aligned_rows(const Tensor& x) {
 
 }  // namespace
 
+// With an offset, and beyond the time that the gradient's kernel supports, without gradients only.
 bool supports_forgetting_attention(const op::ForgettingAttention& op, const Tensors& in) {
-  if (op.offset != 0 || !readable(in[0]) || !is_low(in[0]) || !same_type(in[0], in[1]) || !same_type(in[0], in[2]) ||
+  if (!readable(in[0]) || !is_low(in[0]) || !same_type(in[0], in[1]) || !same_type(in[0], in[2]) ||
       in[3].scalar_type() != at::kFloat || forgetting_width(in[0].size(3)) > kMaxFlashWidth)
     return false;
+  if (!kernels::records_gradient(in)) return true;
   const c10::DeviceGuard on(in[0].device());
-  return forgetting_attention_fits(in[0].size(1), forgetting_width(in[0].size(3)));
+  return op.offset == 0 && forgetting_attention_fits(in[0].size(1), forgetting_width(in[0].size(3)));
 }
 
-Tensors forgetting_attention(const op::ForgettingAttention&, const Tensors& in, Tensors* saved) {
+Tensors forgetting_attention(const op::ForgettingAttention& op, const Tensors& in, Tensors* saved) {
   const int64_t width = in[0].size(3);
-  const Tensor q = with_room(in[0]), k = with_room(in[1]);
+  const Tensor q = with_room(in[0]), k = with_room(in[1]), v = heads_first(in[2], forgetting_width(width));
   const OnDevice on(q);
-  on.check("forgetting_attention", forgetting_attention_columns(forgetting_problem(in[3], width), head_rows<void>(q),
-                                                                head_rows<void>(k), on.stream()));
-  Tensors kept = flash_forward(q.transpose(1, 2), k.transpose(1, 2), heads_first(in[2], forgetting_width(width)),
-                               flash_scale(width));
+  on.check("forgetting_attention", forgetting_attention_columns(forgetting_problem(in[3], width, op.offset),
+                                                                head_rows<void>(q), head_rows<void>(k), on.stream()));
+  if (op.offset > 0)
+    return {frames_first(attend_behind(op.offset, q.transpose(1, 2), k.transpose(1, 2), v, flash_scale(width)), width)};
+  Tensors kept = flash_forward(q.transpose(1, 2), k.transpose(1, 2), v, flash_scale(width));
   const Tensor out = kept[3];
   if (saved) {
     kept.push_back(in[3]);
@@ -77,7 +81,7 @@ Tensors forgetting_attention_back(const op::ForgettingAttention&, const Back& ba
     const ForgettingGradient given{rows(kept[0]),   rows(kept[1]),  rows(v),      rows(out),    rows(d_out),
                                    float_data(lse), float_data(dg), dg.stride(0), dg.stride(1), dg.stride(2)};
     const OnDevice on(g);
-    on.check("forgetting_attention", forgetting_attention_gates(forgetting_problem(g, width), given, on.stream()));
+    on.check("forgetting_attention", forgetting_attention_gates(forgetting_problem(g, width, 0), given, on.stream()));
   }
   return {frames_first(d[0], width), frames_first(d[1], width), frames_first(d[2], width), dg};
 }
