@@ -56,8 +56,8 @@ struct Workspace {
   }
 };
 
-// Carries states over the segments of a sequence: S <- decay S + (what the segment adds), from `given` (null: zeros) on.
-// A segment's place gets its initial state or, backward, the gradient of its final one. A thread has one element.
+// Carries states over the segments of a sequence: S <- decay S + (what the segment adds), from `given` (null: zeros)
+// on. A segment's place gets its initial state or, backward, the gradient of its final one. A thread has one element.
 __global__ void __launch_bounds__(kBlock)
     join_segments(Joints joints, const float* given, Sizes z, bool by_channel, bool backward) {
   const int64_t size = static_cast<int64_t>(z.K) * z.V, count = z.segments.count;

@@ -1,5 +1,5 @@
-// The backward pass over the chunks of a segment of a head with warp groups, from last to first. It computes the gradients of the
-// states; decayed_attention_wgmma_backward.cu has the rest.
+// The backward pass over the chunks of a segment of a head with warp groups, from last to first. It computes the
+// gradients of the states; decayed_attention_wgmma_backward.cu has the rest.
 #pragma once
 #include "kernels/cuda/decayed_attention_wgmma_sums.cuh"
 

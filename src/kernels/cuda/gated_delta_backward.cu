@@ -207,7 +207,8 @@ struct Launch {
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
     const size_t bytes = sizeof(float) * p.warps * kRows + p.stages * Stage<E, KeyTile, Tokens>::bytes(p.warps);
-    return launch(backward<E, KeyTile, Tokens>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps, bytes, to, p);
+    return launch(backward<E, KeyTile, Tokens>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps, bytes, to,
+                  p);
   }
 };
 

@@ -1,5 +1,6 @@
-// Carries states over the segments of a sequence (formulas: gated_delta_problem.cuh): S <- A S + B from the first segment
-// on, or dS <- A^T dS + D from the last one on. One block per (sequence, head) pair and 16 columns of V; in float.
+// Carries states over the segments of a sequence (formulas: gated_delta_problem.cuh): S <- A S + B from the first
+// segment on, or dS <- A^T dS + D from the last one on. One block per (sequence, head) pair and 16 columns of V; in
+// float.
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {

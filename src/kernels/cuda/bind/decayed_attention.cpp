@@ -149,8 +149,8 @@ Tensors written_forward(const char* where, double scale, const Tensors& in, Tens
   const Tensor kept = saved ? scratch(decayed_attention_kept_bytes(p), out) : Tensor();
   const OnDevice on(out);
   const Tensor memory = scratch(decayed_attention_scratch_bytes(p), out);
-  on.check(where, decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), data(memory),
-                                            on.stream()));
+  on.check(where,
+           decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), data(memory), on.stream()));
   if (saved) {
     *saved = c;
     saved->push_back(kept);
