@@ -33,7 +33,7 @@ struct Sizes {
     while (parts < per_group && (per_group % parts != 0 || per_group / parts > most_heads ||
                                  static_cast<int64_t>(B) * chunks * G * parts < enough))
       ++parts;
-    constexpr double first_share = 0.4;  // one of three products per chunk, and half of the loads
+    constexpr int first_share = 4;  // tenths: one of three products per chunk, and half of the loads
     const int64_t pairs = static_cast<int64_t>(B) * H;
     segments = divide(T, chunks, pairs, pairs, first_share);
   }

@@ -68,7 +68,7 @@ Problem sizes(const DeltaShape& shape) {
   for (const int width : {64, 80, 96, 128, 256}) {
     if (p.K <= width && (bf16_operands(shape) || width % 32 == 0) && take_tiles(p, bf16_operands(shape), width)) break;
   }
-  constexpr double first_share = 0.6;  // three of five products per chunk
+  constexpr int first_share = 6;  // tenths: three of five products per chunk
   p.transition = ceil_div(p.V, 16) * 16;
   p.added_columns = p.transition + ceil_div(p.K, 16) * 16;
   p.segments = divide(p.time, p.chunks, static_cast<int64_t>(p.pairs) * p.slices,

@@ -31,22 +31,21 @@ struct Walk {
 };
 
 // Chooses the number of segments, from sizes and the number of multiprocessors only. blocks, first_blocks: of the usual
-// pass and of the first pass, per segment; share: time of a chunk in the first pass, relative to the usual one.
-// Sequences below 2,048 steps are not divided, nor are those whose blocks occupy most of the GPU.
-inline Segments divide(int64_t time, int chunks, int64_t blocks, int64_t first_blocks, double share) {
-  constexpr int64_t least_time = 2048;
+// pass and of the first pass, per segment; share: time of a chunk in the first pass, in tenths of that in the usual
+// one. Sequences below 2,048 steps are not divided, nor are those that would gain less than a quarter of the time.
+// Whole numbers, so that every host finds the same.
+inline Segments divide(int64_t time, int chunks, int64_t blocks, int64_t first_blocks, int share) {
+  constexpr int64_t least_time = 2048, joint = 5;  // joint: time to carry a state over a segment, in tenths of a chunk
   constexpr int least_chunks = 8, most = 64;
-  constexpr double least_gain = 0.75;
-  const Segments whole{1, chunks};
-  if (time < least_time || blocks == 0) return whole;
+  Segments best{1, chunks};
+  if (time < least_time || blocks == 0) return best;
   const int64_t at_once = multiprocessors();
-  const auto rounds = [&](int64_t number) { return static_cast<double>((number + at_once - 1) / at_once); };
-  Segments best = whole;
-  double best_cost = least_gain * rounds(blocks) * chunks;
+  const auto rounds = [&](int64_t number) { return (number + at_once - 1) / at_once; };
+  int64_t least = 30 * rounds(blocks) * chunks;  // in fortieths of a chunk
   for (int s = 2; s <= most && chunks / s >= least_chunks; ++s) {
     const int each = (chunks + s - 1) / s;
-    const double cost = (rounds(blocks * s) + share * rounds(first_blocks * s)) * each;
-    if (cost < best_cost) best = {(chunks + each - 1) / each, each}, best_cost = cost;
+    const int64_t cost = 4 * ((10 * rounds(blocks * s) + share * rounds(first_blocks * s)) * each + joint * s);
+    if (cost < least) best = {(chunks + each - 1) / each, each}, least = cost;
   }
   return best.some(0, best.count);
 }
