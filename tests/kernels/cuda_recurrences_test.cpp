@@ -400,6 +400,12 @@ TEST_F(CudaRecurrences, FewLongSequencesEqualTheLoop) {
     Givens x = given(rule);
     x[3].value = 0.02 * x[3].value;
     expect("gated_delta_rule", text(rule), delta, x);
+    for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay}) {
+      const GeneralCase c{4, 1, T, 2, K, V, level, from};
+      Givens y = given(c);
+      y[4].value = 0.02 * y[4].value;
+      expect("general_delta_rule", text(c), general(from), y);
+    }
     for (const int axes : {3, 4}) {
       const AttentionCase c{axes, 1, T, 2, 2, K, V, level};
       expect("decayed_attention", text(c), attention, given(c));

@@ -55,6 +55,10 @@ Problem first_backward(Problem p) {
   return p;
 }
 
+DeltaJoin join_of(const Problem& p, const float* given, float* states) {
+  return {p.pairs, p.K, p.V, p.segments.count, p.transition, p.added_columns, p.added, given, states};
+}
+
 Problem sizes(const DeltaShape& shape) {
   Problem p{};
   p.time = shape.time, p.heads = shape.heads, p.n = shape.factors, p.K = shape.K, p.V = shape.V;
@@ -191,7 +195,7 @@ cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, 
   if (const cudaError_t e = launch_prepare(p, bf16, stream); e != cudaSuccess) return e;
   if (p.segments.count > 1) {
     if (const cudaError_t e = launch_forward(first_forward(p), bf16, stream); e != cudaSuccess) return e;
-    if (const cudaError_t e = launch_join(p, false, stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_join(join_of(p, p.state, p.starts), false, stream); e != cudaSuccess) return e;
     p.state = p.starts;
   }
   return launch_forward(p, bf16, stream);
@@ -213,7 +217,8 @@ cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in,
   p.stages = stages(shape, p, false);
   if (p.segments.count > 1) {
     if (const cudaError_t e = launch_backward(first_backward(p), bf16, stream); e != cudaSuccess) return e;
-    if (const cudaError_t e = launch_join(p, true, stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_join(join_of(p, p.d_final_state, p.d_ends), true, stream); e != cudaSuccess)
+      return e;
     p.d_final_state = p.d_ends;
   }
   if (const cudaError_t e = launch_backward(p, bf16, stream); e != cudaSuccess) return e;

@@ -18,14 +18,11 @@
 // prepare computes gamma, N and P of all chunks in parallel. forward and backward loop over the chunks in order
 // (backward from the last), with one warp for 16 columns of V and S^T (or dS^T) in registers. gradients computes the
 // rest for all chunks in parallel.
-// With several segments (segments.cuh), forward and backward run twice. A segment maps its initial state S to
-//   A S + B,  A the product of its tokens' e^g (I - beta k k^T), [K,K]
-// The first pass of forward starts from (0, I) with values (v, 0), and so ends with (B, A). That of backward finds D in
-// dS <- A^T dS + D.
+// With several segments, forward and backward run twice (delta_join.cuh).
 #pragma once
+#include "kernels/cuda/delta_join.cuh"
 #include "kernels/cuda/delta_rows.cuh"
 #include "kernels/cuda/gated_delta.h"
-#include "kernels/cuda/segments.cuh"
 
 namespace sb::cuda {
 
@@ -76,8 +73,6 @@ cudaError_t launch_prepare(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_forward(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_backward(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_gradients(const Problem& p, bool bf16_operands, Target to);
-// Between the two passes over the segments: from `added`, `starts`; from `added` and D, the gradients of final states
-cudaError_t launch_join(const Problem& p, bool backward, Target to);
 
 // Maximum warps per block in forward and backward, each with 16 columns of V; more columns are divided into slices
 constexpr int most_warps(bool bf16_operands, int key_tile) {

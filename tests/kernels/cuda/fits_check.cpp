@@ -177,11 +177,11 @@ bool gated_delta(int precision, int factors, int K, int V, int time = 200) {
       });
 }
 
-bool general_delta(int precision, int K, int V) {
+bool general_delta(int precision, int K, int V, int time) {
   const ConstRows in{memory, 8, 8, 8};
   const Rows out{memory, 8, 8, 8};
-  const GeneralDelta p{2, 200, 3, K, V,      static_cast<Precision>(precision), false, 1, in, in, in, in, in, nullptr,
-                       0, 0,   0, 0, nullptr};
+  const GeneralDelta p{2, time, 3, K, V,      static_cast<Precision>(precision), false, 1, in, in, in, in, in, nullptr,
+                       0, 0,    0, 0, nullptr};
   const auto name =
       std::string("general_delta ") + kPrecisions[precision] + " K " + std::to_string(K) + " V " + std::to_string(V);
   return check(
@@ -261,8 +261,8 @@ void check_device(const Device& device) {
         for (const int time : {200, 8192}) {  // whole, and divided into segments
           for (const int factors : {1, 2, 4}) gated_delta(precision, factors, K, V, time);
           for (const Decay decay : {Decay::scalar, Decay::vector}) decayed_attention(precision, decay, K, V, time);
+          general_delta(precision, K, V, time);
         }
-        general_delta(precision, K, V);
         expect(log_linear_attention(precision, 200, K, V), "log-linear attention has kernels");
       }
     }
