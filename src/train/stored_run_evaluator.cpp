@@ -139,13 +139,13 @@ void StoredRunEvaluator::expect_final_weights() const {
 }
 
 SavedEvaluation StoredRunEvaluator::run() {
-  for (const auto& [task, gap] : tasks()) {
-    out_.points.push_back(evaluate_at(*task, gap));
+  for (const auto& [task, at] : tasks()) {
+    out_.points.push_back(evaluate_at(*task, at));
   }
   if (request_.gates) {
-    for (const auto& [task, gap] : tasks()) {
+    for (const auto& [task, at] : tasks()) {
       GateReport report = record_gates(network_, *task, gate_request(*task));
-      out_.gates.push_back({gap, std::move(report.figures), std::move(report.decays)});
+      out_.gates.push_back({at, std::move(report.figures), std::move(report.decays)});
     }
   }
   out_.made = provenance();
