@@ -32,9 +32,9 @@ set(SB_CUDA_KERNELS
     general_delta_pairs decayed_attention_vector_backward norms decayed_attention_scalar_backward
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
     gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention delta_join frames gated_delta gates
-    general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward decayed_attention_wgmma_heads head_scale
-    log_linear_attention log_linear_attention_pairs log_linear_attention_rows mamba3_gates mamba3_keys mamba3_keys_backward mesa residual_norm rope rows rwkv7_rows
-    selective_scan selective_scan_forward selective_scan_segments tensor_copy token_shift)
+    general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward decayed_attention_wgmma_heads head_copy head_scale
+    log_linear_attention log_linear_attention_pairs log_linear_attention_rows mamba3_gates mamba3_keys mamba3_keys_backward mesa mlstm_rows residual_norm rope rows rwkv7_rows
+    selective_scan selective_scan_forward selective_scan_segments step_gates tensor_copy token_shift)
 # Conversion of tensors to pointers: needs ATen and the toolkit's headers, works with any libtorch.
 set(SB_CUDA_BIND
     cuda/bind/adam.cpp
@@ -50,6 +50,7 @@ set(SB_CUDA_BIND
     cuda/bind/mamba3.cpp
     cuda/bind/matmul.cpp
     cuda/bind/mesa.cpp
+    cuda/bind/mlstm.cpp
     cuda/bind/norm.cpp
     cuda/bind/residual_norm.cpp
     cuda/bind/rope.cpp

@@ -5,7 +5,7 @@ if(TARGET selectivbench_engine)
   set_target_properties(selectivbench_engine PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON) # a PyTorch install outside the system's folders
   install(TARGETS selectivbench_engine RUNTIME DESTINATION libexec/selectivbench) # where launcher.cpp looks
 endif()
-install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/selectivbench/configs FILES_MATCHING PATTERN "*.toml")
+install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/selectivbench/configs FILES_MATCHING PATTERN "*.toml" PATTERN "*.txt")
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png")
 install(FILES README.md CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)

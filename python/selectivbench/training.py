@@ -136,6 +136,8 @@ def train(
     for quirk, on in config.values["quirks"].items():
         if on:
             raise ValueError(f"[train] quirks.{quirk}, expected false: only the program has the faults of the published code")
+    if config.values["train"].get("position_stretch", 1) != 1:
+        raise ValueError("[train] train.position_stretch, expected 1: only the program's transformer has random positions")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("[train] model has no parameters to train")
     place = torch.device(device)

@@ -18,6 +18,11 @@ inline int thread_count(int requested, size_t chunks) {
   return static_cast<int>(std::max<size_t>(1, std::min(wanted, chunks)));
 }
 
+// A grain that gives every thread its share of `count` in few chunks.
+inline size_t even_grain(size_t count, int threads) {
+  return std::clamp<size_t>(count / static_cast<size_t>(thread_count(threads, count)), 1, 16);
+}
+
 // Calls body(begin, end) for [0, count) in chunks of `grain`. After the first exception no further chunk starts, and
 // the exception is rethrown here.
 template <class Body>

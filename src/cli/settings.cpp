@@ -121,20 +121,14 @@ void TaskSettings::add_to(Arguments& arguments, int default_task) {
   arguments.integer(
       "--task", number_, 0, 4,
       "The paper's task: 1 memorisation, 2 noise rejection, 3 context, 4 generalisation; 0: plain sequences");
-  for (const bool test : {false, true}) {
-    const std::string flag = test ? "--test-gap-" : "--gap-", key = test ? "test_gap_" : "gap_";
-    add(arguments, flag + "law", key + "law",
-        test ? "Distribution of gap lengths on the other splits, by default derived from training"
-             : "Distribution of gap lengths on training samples");
-    add(arguments, flag + "min", key + "min", "Shortest gap in frames; for constant, the length");
-    add(arguments, flag + "max", key + "max",
-        test ? "Longest gap in frames" : "Longest gap in frames; tasks 2 and 4 are tested with it");
-    add(arguments, flag + "mu", key + "mu", "For lognormal: mean of the logarithm");
-    add(arguments, flag + "sigma", key + "sigma", "For lognormal: standard deviation of the logarithm");
-    add(arguments, flag + "probability", key + "probability", "Probability that an element has a gap");
-    add(arguments, flag + "start", key + "start", "First element that can have a gap");
-    add(arguments, flag + "content", key + "content", "Content of gap frames");
-  }
+  add(arguments, "--gap-law", "gap_law", "Distribution of gap lengths; test gaps follow from it as in a config");
+  add(arguments, "--gap-min", "gap_min", "Shortest gap in frames; for constant, the length");
+  add(arguments, "--gap-max", "gap_max", "Longest gap in frames; tasks 2 and 4 are tested with it");
+  add(arguments, "--gap-mu", "gap_mu", "For lognormal: mean of the logarithm");
+  add(arguments, "--gap-sigma", "gap_sigma", "For lognormal: standard deviation of the logarithm");
+  add(arguments, "--gap-probability", "gap_probability", "Probability that an element has a gap");
+  add(arguments, "--gap-start", "gap_start", "First element that can have a gap");
+  add(arguments, "--gap-content", "gap_content", "Content of gap frames");
   add(arguments, "--noise", "noise",
       "Noise amplitude: uniform noise in [0, X) is added to every channel of every frame");
   add(arguments, "--objective", "objective",
@@ -165,24 +159,14 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
   resolved.task = resolve_task(settings(sequences), "--task");
   for (const Option& option : options_) {
     if (!arguments_->given(option.flag) || !silenced(resolved, *find_config_key(option.key))) continue;
-    const bool test = option.flag.starts_with("--test-");
-    const GapLaw law = (test ? resolved.task.task.test : resolved.task.task.train).law;
     const std::string wanted = option.flag.ends_with("-mu") || option.flag.ends_with("-sigma") ? "lognormal"
                                : option.flag.ends_with("-max")                                 ? "uniform or lognormal"
                                                                : "constant, uniform or lognormal";
-    throw bad_input(arguments_->where(option.flag), std::string("has no effect with gap law ") + to_string(law) +
-                                                        ", expected " + (test ? "--test-gap-law " : "--gap-law ") +
-                                                        wanted);
+    throw bad_input(arguments_->where(option.flag), std::string("has no effect with gap law ") +
+                                                        to_string(resolved.task.task.train.law) +
+                                                        ", expected --gap-law " + wanted);
   }
   return resolved.task.task;
-}
-
-void TaskSettings::refuse_test_gaps_on_train(const SequenceSettings& sequences) const {
-  if (sequences.split != "train") return;
-  for (const Option& option : options_)
-    if (option.flag.starts_with("--test-") && arguments_->given(option.flag))
-      throw bad_input(arguments_->where(option.flag),
-                      "has no effect on split train, expected --gap options or another --split");
 }
 
 std::string TaskSettings::first_given() const {

@@ -46,15 +46,12 @@ struct SequenceSettings {
 };
 
 // --task N and options that override its parameters: the keys of [task], with the defaults, ranges and rules of a
-// config. --gap-* change the distribution of training gaps and, as in a config, that of test gaps; --test-gap-* change
-// that of the other splits.
+// config. --gap-* change the distribution of training gaps and, as in a config, that of test gaps.
 class TaskSettings {
  public:
   void add_to(Arguments& arguments, int default_task);
   // Throws if an option has no effect with the other values.
   TaskConfig config(const SequenceSettings& sequences) const;
-  // Throws if the split is train and an option of test gaps was given.
-  void refuse_test_gaps_on_train(const SequenceSettings& sequences) const;
   // The first task option that was given, including --task; empty: none.
   std::string first_given() const;
   bool asks_objective() const { return arguments_->given("--objective"); }

@@ -5,9 +5,11 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "store/run_tree.h"
+#include "tasks/task_registry.h"
 
 namespace sb::cli {
 namespace {
@@ -78,6 +80,10 @@ std::string shipped_config(const std::string& where, const std::string& asked, c
   // Only a name of the list: no "..", no absolute path.
   if (std::binary_search(names.begin(), names.end(), name)) return (fs::path(folder) / (name + ".toml")).string();
   if (is_folder(asked)) throw bad_input(where, "expected a config, got a folder, '" + printable(asked, 200) + "'");
+  if (const auto kinds = task_kinds(); std::find(kinds.begin(), kinds.end(), asked) != kinds.end())
+    throw bad_input(where, formatted("'{0}' is a kind of task, not a config; a config of two lines is enough: printf "
+                                     "'[task]\\nkind = \"{0}\"\\n' > {0}.toml",
+                                     asked));
   if (names.empty()) throw bad_input(where, "no such file, got '" + printable(asked, 200) + "'");
   throw bad_input(where, "no file or shipped config is called '" + printable(asked, 200) + "'" + hint(name, names) +
                              "; shipped configs are in " + printable(folder, 400));

@@ -16,7 +16,8 @@ bool has_part(const ResolvedConfig& config, const ConfigKey& p) {
   const bool unused = (p.name() == "task.kind" && config.values.task.kind == kGapsKind) ||
                       (p.name() == "grammar.automaton" && config.values.grammar.automaton.empty()) ||
                       (p.name() == "train.order_seed" && config.values.train.order_seed == 0) ||
-                      (p.name() == "train.schedule" && config.values.train.schedule.empty());
+                      (p.name() == "train.schedule" && config.values.train.schedule.empty()) ||
+                      (p.name() == "train.position_stretch" && config.values.train.position_stretch == 1);
   return p.identifies && !unused && !silenced(config.values, p);
 }
 

@@ -79,7 +79,8 @@ struct TrainSection {
   uint64_t order_seed = 0;       // order of the training samples; 0: in index order
   Precision precision = Precision::fp32;
   DeviceKind device = DeviceKind::automatic;
-  TaskSchedule schedule;  // empty: every update trains on the configured task
+  TaskSchedule schedule;     // empty: every update trains on the configured task
+  int position_stretch = 1;  // training samples have random positions in ranges of up to so many times their frames
 };
 
 struct EvalSection {

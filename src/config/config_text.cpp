@@ -32,10 +32,12 @@ bool foreign(const ResolvedConfig& config, const ConfigKey& p) {
   return !p.task_kind.empty() && p.task_kind != config.values.task.kind;
 }
 
-// An empty schedule is written only by `config show`, so that other runs have the same files as before there were
-// schedules.
-bool is_empty_schedule(const ResolvedConfig& config, const std::string& name) {
-  return name == "train.schedule" && config.values.train.schedule.empty();
+// Younger keys are written only by `config show` while they have their defaults, so that other runs have the same files
+// as before there were these keys.
+bool is_unused_young_key(const ResolvedConfig& config, const std::string& name) {
+  const TrainSection& train = config.values.train;
+  return (name == "train.schedule" && train.schedule.empty()) ||
+         (name == "train.position_stretch" && train.position_stretch == 1);
 }
 
 std::vector<std::pair<ConfigKey, ConfigValue>> own_values(const ResolvedConfig& config) {
@@ -55,7 +57,7 @@ std::vector<Line> lines_of(const ResolvedConfig& config, const std::string& sect
   for (const auto& p : config_keys()) {
     if (p.section != section || foreign(config, p)) continue;
     if (p.name() == "task.kind" && config.values.task.kind == kGapsKind && !origins) continue;
-    if (is_empty_schedule(config, p.name()) && !origins) continue;
+    if (is_unused_young_key(config, p.name()) && !origins) continue;
     const bool replaced =
         p.name() == "grammar.automaton" && !config.values.grammar.automaton.empty() && !automaton.empty();
     lines.push_back(
@@ -119,7 +121,7 @@ std::string config_json(const ResolvedConfig& config) {
   for (const auto& section : section_names()) {
     Json& members = values[section] = Json::object();
     for (const auto& p : config_keys())
-      if (p.section == section && !foreign(config, p) && !is_empty_schedule(config, p.name()))
+      if (p.section == section && !foreign(config, p) && !is_unused_young_key(config, p.name()))
         members[p.key] = std::visit([](const auto& v) { return Json(v); }, p.get(config.values));
     for (const auto& [key, value] : own_values(config))
       if (key.section == section) members[key.key] = std::visit([](const auto& v) { return Json(v); }, value);
@@ -128,7 +130,7 @@ std::string config_json(const ResolvedConfig& config) {
   }
   Json origins = Json::object();
   for (const auto& [name, origin] : config.origins) {
-    if (is_empty_schedule(config, name)) continue;
+    if (is_unused_young_key(config, name)) continue;
     const ConfigKey* p = find_config_key(name);
     origins[name] = origin.text() + (p != nullptr && !has_effect(config, *p) ? ", has no effect here" : "");
   }

@@ -85,6 +85,9 @@ void add_train(SchemaSection s) {
   schedule.set = [](RunConfig& c, const ConfigValue& value) {
     c.train.schedule = parse_schedule({std::get<std::string>(value), {}});
   };
+  s.whole("position_stretch", 1, 1000,
+          "transformer: training samples of T frames have random positions among up to this many times T; 1: 0..T-1",
+          [](auto& c) { return &c.train.position_stretch; });
 }
 
 void add_eval(SchemaSection s) {

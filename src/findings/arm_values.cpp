@@ -50,8 +50,24 @@ std::vector<Point> points_asked(const Comparison& c) {
   return asked;
 }
 
+// Squared error at the points asked for, relative to the least that any causal model can expect there.
+std::optional<double> excess_error(const TableRun& run, const Comparison& c) {
+  const auto points = points_of(run);
+  const std::vector<Point> asked = points_asked(c);
+  double sum = 0;
+  for (const Point& point : asked) {
+    const auto at = points.find(point);
+    if (at == points.end() || !at->second->mse || !at->second->ceiling) return std::nullopt;
+    const double least = at->second->ceiling->mse.value_or(0);
+    if (least <= 0) return std::nullopt;
+    sum += *at->second->mse / least - 1;
+  }
+  return sum / static_cast<double>(asked.size());
+}
+
 std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
   if (c.statistic == Statistic::throughput) return run.result.made->tokens_per_second;
+  if (c.statistic == Statistic::excess_error) return excess_error(run, c);
   const auto points = points_of(run);
   if (c.statistic == Statistic::seen_gain) return seen_gain(run.result);
   const auto own = points.find(Point{});
@@ -74,6 +90,7 @@ std::optional<double> value_of(const TableRun& run, const Group& group, const Co
 
 // Ceiling of what value_of() measures; runs of one grammar differ only in the samples it is estimated from.
 std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
+  if (c.statistic == Statistic::excess_error) return std::nullopt;
   const auto points = points_of(run);
   const std::vector<Point> asked = points_asked(c);
   double sum = 0;
@@ -131,12 +148,18 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;
-  for (const auto& [unit, all] : values) {
+  for (auto& [unit, all] : values) {
+    const auto promised = static_cast<size_t>(comparison.best);
+    if (all.size() < promised) {
+      arm.too_few.insert(unit);
+      continue;
+    }
+    if (promised > 0) all.resize(promised);  // the first seeds
     arm.runs += all.size();
     arm.fewest = arm.fewest == 0 ? all.size() : std::min(arm.fewest, all.size());
     arm.most = std::max(arm.most, all.size());
-    out[unit] = comparison.best ? *std::max_element(all.begin(), all.end())
-                                : std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+    out[unit] = promised > 0 ? *std::max_element(all.begin(), all.end())
+                             : std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   }
   return out;
 }
@@ -147,6 +170,9 @@ std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Un
   const auto among = [&](const std::vector<size_t>& runs) { return std::any_of(runs.begin(), runs.end(), there); };
   for (const size_t run : group.averaged)
     if (there(run) && collapsed_run(rows, run)) return std::nullopt;
+  const auto measured = std::count_if(group.averaged.begin(), group.averaged.end(),
+                                      [&](size_t run) { return there(run) && value_of(rows.runs[run], group, c); });
+  if (measured > 0 && measured < c.best) return formatted(": {} of {} seeds", measured, c.best);
   if (among(group.averaged))
     return c.kind.empty()
                ? formatted(": `eval RUN --save` with gaps of {} frames", joined(c.gaps, ", "))

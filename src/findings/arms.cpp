@@ -47,9 +47,9 @@ int64_t params_of(const Rows& rows, size_t group) {
   return some_result(rows, rows.groups[group]).params;
 }
 
-bool meets(const Group& group, const ConfigMap& keys, const std::vector<std::string>& free) {
+bool meets(const ConfigMap& config, const ConfigMap& keys, const std::vector<std::string>& free) {
   return std::all_of(keys.begin(), keys.end(), [&](const auto& entry) {
-    return contains(free, entry.first) || same_value(key_of(group.config, entry.first), entry.second);
+    return contains(free, entry.first) || same_value(key_of(config, entry.first), entry.second);
   });
 }
 
@@ -57,7 +57,7 @@ namespace {
 
 // The keys of a scale describe runs of gaps. Runs of other kinds belong to a scale by their parameters.
 bool meets_scale(const Group& group, const Scale& scale, const std::vector<std::string>& free) {
-  return !parse_integer(group.value("task.number")) || meets(group, scale.keys, free);
+  return !parse_integer(group.value("task.number")) || meets(group.config, scale.keys, free);
 }
 
 }  // namespace
@@ -76,17 +76,19 @@ bool may_be_of_scale(const Rows& rows, const Group& group, const Scale& scale, c
   return same == rows.groups.end() || in_band(some_result(rows, *same), scale, by_size);
 }
 
-bool fits(const Group& group, const ArmModel& arm) {
-  if (group.model() != arm.model || !meets(group, arm.keys, {})) return false;
+bool fits(const Group& group, const ArmModel& arm, const ConfigMap& named) {
+  if (group.model() != arm.model || !meets(group.config, arm.keys, {})) return false;
+  for (const auto& [key, usual] : usual_training())
+    if (!arm.keys.contains(key) && !named.contains(key) && key_of(group.config, key) != usual) return false;
   // Sizes, and settings that the corrected protocol chooses per model.
   static const std::set<std::string> free = {"heads", "d_state", "conv"};
-  std::set<std::string> named;
+  std::set<std::string> found;
   for (const auto& [key, json] : group.config) {
     if (!key.starts_with("model.switch ")) continue;
     const std::string name = key.substr(13);
     const auto wanted = arm.switches.find(name);
     if (wanted != arm.switches.end()) {
-      named.insert(name);
+      found.insert(name);
       if (!same_value(switch_plain(json), wanted->second)) return false;
     } else if (!free.contains(name) && !is_paper_switch(arm.model, name, json).value_or(true)) {
       return false;
@@ -94,7 +96,7 @@ bool fits(const Group& group, const ArmModel& arm) {
   }
   // A switch that the config does not have counts as having the paper's value.
   for (const auto& [name, value] : arm.switches)
-    if (!named.contains(name) && is_paper_switch(arm.model, name, value) != true) return false;
+    if (!found.contains(name) && is_paper_switch(arm.model, name, value) != true) return false;
   return true;
 }
 

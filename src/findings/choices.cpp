@@ -42,7 +42,7 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task)
     if (!is_choice(rows, claims, run)) continue;
     const Result& result = rows.runs[run].result;
     const Group& group = rows.groups[rows.group_of[run]];
-    if (result.task != task || (keys != claims.task_keys.end() && !meets(group, keys->second, {})) ||
+    if (result.task != task || (keys != claims.task_keys.end() && !meets(group.config, keys->second, {})) ||
         !fits(group, {result.model, {}, {}}) || protocol_of(rows, group, chosen_keys) != corrected_protocol ||
         (scale && !of_scale(rows, group, *scale, {})))
       continue;

@@ -63,6 +63,8 @@ Claim claim_of(const TomlValue& block, bool deviation) {
                        {"statistic", by_default},
                        {"asks", by_default},
                        {"delta", by_default},
+                       {"keys", [&](auto& member) { defaults.keys = &member.value; }},
+                       {"at_scale", [&](auto& member) { defaults.at_scale = &member.value; }},
                        {"comparisons", [&](auto& member) { rows = &member; }}});
   if (out.id.empty() || out.title.empty() || out.sentence.empty())
     throw toml_fault("expected id, title and sentence", block.place);
@@ -134,6 +136,15 @@ void add_block(Claims& out, const std::string& key, const TomlValue& block) {
   }
 }
 
+void check_scales(const Claims& claims, const std::string& path) {
+  for (const auto& claim : claims.claims)
+    for (const auto& one : claim.comparisons)
+      for (const auto& [scale, keys] : one.claim_keys_at)
+        if (!claims.scale(scale))
+          throw bad_input("claims", formatted("{}: expected a [[scale]] in at_scale, got '{}', {}", claim.id,
+                                              printable(scale), printable(path, 200)));
+}
+
 void check_published(const Claims& claims, const std::string& path) {
   for (const auto& claim : claims.claims)
     for (const auto& one : claim.comparisons) {
@@ -157,7 +168,8 @@ std::string last_part(const std::string& key) {
 }
 
 bool is_order(Statistic statistic) {
-  return statistic == Statistic::rank_correlation || statistic == Statistic::published_order;
+  return statistic == Statistic::rank_correlation || statistic == Statistic::published_order ||
+         statistic == Statistic::task_order;
 }
 
 bool counted(Statistic statistic) {
@@ -188,23 +200,37 @@ std::string arm_text(const Arm& arm) {
   return formatted("mean of {}", joined(parts, "; "));
 }
 
+ConfigMap Comparison::keys_at(const std::string& scale) const {
+  ConfigMap out = keys;
+  if (const auto here = claim_keys_at.find(scale); here != claim_keys_at.end())
+    out.insert(here->second.begin(), here->second.end());
+  out.insert(claim_keys.begin(), claim_keys.end());
+  return out;
+}
+
 std::string Comparison::task_text() const {
   return kind.empty() ? formatted("task {}", task) : kind;
 }
 
-std::string Comparison::name() const {
+std::string Comparison::place_text() const {
   std::string out = from > 0 ? formatted("task {} to {}", from, task) : task_text();
   for (const auto& [key, value] : keys) out += ", " + key_text(key, value);
   if (!gaps.empty()) out += formatted(", {} {}", kind.empty() ? "gap" : find_task(kind).axis->name, joined(gaps, ", "));
   if (!over.empty()) out += ", over " + over;
-  if (best) out += ", best run";
+  if (best > 0) out += formatted(", best of {} seeds", best);
   if (statistic != Statistic::accuracy && statistic != Statistic::gap_accuracy && statistic != Statistic::slope &&
       !is_order(statistic))
     out += formatted(", {}", to_string(statistic));
   std::replace(out.begin(), out.end(), '_', ' ');
+  return out;
+}
+
+std::string Comparison::name() const {
+  std::string out = place_text();
   const bool order = is_order(statistic);
   out += ": " + (order ? formatted("order of {} models", a.size()) : arm_text(a));
   if (!published.empty()) out += " and " + printable(published);
+  for (const auto& other : with) out += " and " + other.place_text();
   if (against_chance) return out + " − chance";
   return b.empty() ? out : out + " − " + arm_text(b);
 }
@@ -247,6 +273,7 @@ Claims parse_claims(std::string_view text, const std::string& path) {
   }
   if (out.claims.empty() || out.scales.empty())
     throw bad_input("claims", "expected [[scale]] and [[claim]], " + printable(path, 200));
+  check_scales(out, path);
   check_published(out, path);
   return out;
 }

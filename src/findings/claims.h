@@ -29,6 +29,8 @@
 //   title = "Gates help recall"
 //   sentence = "..."                                # as in the paper
 //   section = "..."                                 # heading of its own on the page for claims that share it, optional
+//   keys = {task.length = 40}                       # values that all its runs must have, optional
+//   at_scale = {small = {task.length = 256}}        # the same for the runs of one scale, optional
 //   paper = "..."                                   # a paragraph on the paper's own figures, optional
 //   untested = "..."                                # what the comparisons do not show, optional
 //   statistic = "accuracy"
@@ -44,8 +46,14 @@
 // the mean over these. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
 // {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank statistics, the models to
 // rank. Without `b` the effect is a itself; b = "chance" is the run's chance level. `reference` is subtracted from the
-// effect. With best = true, the best run of a grammar counts instead of the mean over its runs. A comparison with
-// reported = true is shown, but is not part of the claim.
+// effect. With best = 3, the best of three seeds of a grammar counts instead of the mean over its runs. A comparison
+// with reported = true is shown, but is not part of the claim.
+//
+// Statistic task_order takes `with` = {task = "text", at = [1], statistic = "retention"}: the models are ranked there by
+// their means over all grammars, and on `task` (with `gaps`: at these gap lengths) by grammar.
+//
+// Keys of a comparison override those of its claim, and are part of its name. On a kind, every key of [task] that none
+// of these and no arm names must have its default, and runs have a train.schedule only if one is named.
 // clang-format on
 #pragma once
 #include <map>
@@ -63,12 +71,15 @@ namespace sb {
 enum class Statistic {
   accuracy,            // on test, or the mean over the points `at`
   gap_accuracy,        // mean accuracy over the gap lengths `gaps`
-  retention,           // gap_accuracy divided by the accuracy at the trained gap length
+  retention,           // gap_accuracy divided by the accuracy at the trained gap length; of a kind, accuracy at the
+                       // points `at` divided by that on test
   drop,                // accuracy on task `from` minus accuracy on `task`
   seen_gain,           // accuracy on the first training samples (the published test set) minus accuracy on test
   slope,               // of accuracy over `over`: topological_entropy, or log10 of params or of a key
   rank_correlation,    // of the models' orders: mean over pairs of levels of `over` (Kendall's tau)
   published_order,     // rank correlation with the figures of `published` (Kendall's tau)
+  task_order,          // rank correlation with the models' order in the comparison `with` (Kendall's tau)
+  excess_error,        // squared error divided by the least that a causal model can expect, minus 1
   throughput,          // training frames per second on one device; the effect is a / b - 1
   gate_parameters,     // per layer, with the key projection of the delta rule; exact
   gates_without_keys,  // per layer, without the key projection; exact
@@ -100,18 +111,24 @@ struct Comparison {
   double delta = .01;
   double reference = 0;
   bool reported = false;  // shown, but not part of the claim
-  bool best = false;      // counts the best run of a grammar instead of the mean
+  int best = 0;           // counts the best of this many runs of a grammar; 0: the mean over all of them
   std::string kind;       // of the task; empty: gaps
   int task = 1;           // of gaps; 4: runs of task 2 or 4 with these gaps
   int from = 0;           // for drop: task to subtract from
   std::vector<int> gaps;  // or other values of the kind's test axis
   std::string over, published;
-  ConfigMap keys;                 // JSON text as in Result::config
-  std::vector<std::string> free;  // keys that may differ between the levels
-  std::optional<double> match;    // overrides that of the scale
+  std::vector<Comparison> with;                    // for task_order: the other comparison, without arms
+  ConfigMap keys;                                  // JSON text as in Result::config
+  ConfigMap claim_keys;                            // of the claim, not part of the name; `keys` override them
+  std::map<std::string, ConfigMap> claim_keys_at;  // the same at one scale, by its name
+  std::vector<std::string> free;                   // keys that may differ between the levels
+  std::optional<double> match;                     // overrides that of the scale
 
-  std::string task_text() const;  // "task 3", "word_problem"
-  std::string name() const;       // "task 3: Mamba2 − GLA"
+  // Values that runs must have at this scale: the claim's keys and those of the comparison.
+  ConfigMap keys_at(const std::string& scale) const;
+  std::string task_text() const;   // "task 3", "word_problem"
+  std::string place_text() const;  // "word problem, machine a5, length 64"
+  std::string name() const;        // "task 3: Mamba2 − GLA"
 };
 
 struct Claim {

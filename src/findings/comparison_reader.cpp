@@ -14,20 +14,19 @@ namespace {
 constexpr size_t most_comparisons = 200;  // of a claim
 
 const std::vector<std::string> statistic_names = {
-    "accuracy",   "gap_accuracy",    "retention",         "drop",
-    "seen_gain",  "slope",           "rank_correlation",  "published_order",
-    "throughput", "gate_parameters", "gates_without_keys"};
+    "accuracy",   "gap_accuracy",     "retention",         "drop",       "seen_gain",
+    "slope",      "rank_correlation", "published_order",   "task_order", "excess_error",
+    "throughput", "gate_parameters",  "gates_without_keys"};
 const std::vector<std::string> asks_names = {"above", "below", "at_least", "at_most"};
 const std::vector<std::string> comparison_keys = {"statistic", "asks",      "delta", "reference", "reported", "best",
                                                   "a",         "b",         "task",  "from",      "gaps",     "at",
-                                                  "over",      "published", "keys",  "free",      "match"};
+                                                  "over",      "published", "with",  "keys",      "free",     "match"};
 
-// A key of all kinds of tasks, or of the first kind that has one of this name.
-std::optional<ConfigKey> key_named(const std::string& name) {
-  if (const ConfigKey* common = find_config_key(name)) return *common;
-  for (const auto& [kind, key] : own_keys())
-    if (key.name() == name) return key;
-  return std::nullopt;
+// The key of this name that runs of this kind of task have.
+std::optional<ConfigKey> key_named(const std::string& name, const std::string& kind) {
+  const ConfigKey* common = find_config_key(name);
+  if (common && (common->task_kind.empty() || common->task_kind == kind)) return *common;
+  return find_own_key(find_task(kind), name);
 }
 
 template <class Choice>
@@ -40,8 +39,9 @@ bool truth_of(const TomlMember& member) {
   throw toml_fault(member.key + ": expected true or false, got " + shown(member.value), member.value.place);
 }
 
-void check_key(const std::string& name, const Place& place) {
-  if (!find_config_key(name)) throw toml_fault(formatted("no key of a config, got '{}'", printable(name)), place);
+void check_key(const std::string& name, const std::string& kind, const Place& place) {
+  if (!key_named(name, kind))
+    throw toml_fault(formatted("no key of a config of kind {}, got '{}'", kind, printable(name)), place);
 }
 
 std::string switch_value(const TomlMember& member) {
@@ -49,7 +49,7 @@ std::string switch_value(const TomlMember& member) {
   return switch_text(member.key, member.value);
 }
 
-ArmModel model_of(const TomlValue& value) {
+ArmModel model_of(const TomlValue& value, const std::string& kind) {
   ArmModel out;
   if (const auto* name = value.text()) {
     out.model = *name;
@@ -58,7 +58,7 @@ ArmModel model_of(const TomlValue& value) {
       if (member.key == "model") {
         out.model = toml_string(member, 1, 64);
       } else if (member.key == "keys") {
-        out.keys = config_keys_of(member.value);
+        out.keys = config_keys_of(member.value, kind);
       } else {
         out.switches[member.key] = switch_value(member);
       }
@@ -68,14 +68,14 @@ ArmModel model_of(const TomlValue& value) {
   return out;
 }
 
-Arm arm_of(const TomlValue& value) {
+Arm arm_of(const TomlValue& value, const std::string& kind) {
   const auto* table = value.table();
-  if (!table || table->size() != 1 || table->front().key != "mean") return {model_of(value)};
+  if (!table || table->size() != 1 || table->front().key != "mean") return {model_of(value, kind)};
   Arm out;
   const auto* list = table->front().value.list();
   if (!list || list->size() < 2 || list->size() > 32)
     throw toml_fault("expected 2 to 32 models, got " + shown(table->front().value), value.place);
-  for (const auto& item : *list) out.push_back(model_of(item));
+  for (const auto& item : *list) out.push_back(model_of(item, kind));
   return out;
 }
 
@@ -91,7 +91,11 @@ class Reader {
 
   void read(std::vector<Comparison>& out) {
     if (!row_.table()) throw toml_fault("expected a table {a = …, b = …, task = …}, got " + shown(row_), row_.place);
+    // Keys, points and arms are those of the kind, wherever the row names it.
+    for (const auto& member : *row_.table())
+      if (member.key == "task") take_task(member);
     for (const auto& member : *row_.table()) take(member);
+    take_keys_of_claim();
     if (a_.empty()) throw toml_fault("a comparison without a", row_.place);
     if (b_.empty()) b_.push_back({});
     common_.statistic = defaults_.statistic;
@@ -111,42 +115,86 @@ class Reader {
     if (out.size() > most_comparisons) throw toml_fault("more than 200 comparisons of one claim", row_.place);
   }
 
+  // A comparison without arms: the figure by which `with` of another comparison ranks its models.
+  Comparison read_with() {
+    if (!row_.table()) throw toml_fault("with: expected a table {task = …}, got " + shown(row_), row_.place);
+    for (const auto& member : *row_.table())
+      if (member.key == "task") take_task(member);
+    for (const auto& member : *row_.table()) take(member);
+    common_.statistic = defaults_.statistic;
+    const Statistic s = common_.statistic;
+    if (!a_.empty() || !b_.empty() || !common_.with.empty() || common_.against_chance || tasks_.size() != 1 ||
+        (s != Statistic::accuracy && s != Statistic::gap_accuracy && s != Statistic::retention))
+      throw toml_fault("with: expected one task and its accuracy, gap_accuracy or retention, without arms", row_.place);
+    common_.task = tasks_.front();
+    check();
+    return common_;
+  }
+
  private:
-  void take(const TomlMember& member) {
-    if (defaults_.take(member)) return;
+  static int whole(const TomlMember& member, const TomlValue& item, int64_t least, int64_t most) {
+    return static_cast<int>(toml_whole({member.key, member.place, item}, least, most));
+  }
+
+  std::string kind() const { return common_.kind.empty() ? kGapsKind : common_.kind; }
+
+  void take_task(const TomlMember& member) {
+    if (member.value.text()) {
+      common_.kind = toml_choice(member, task_kinds());
+      if (common_.kind == kGapsKind) throw toml_fault("expected the number of a task of gaps", member.value.place);
+      return;
+    }
     TomlValue::List one;
-    const auto whole = [&](const TomlValue& item, int64_t least, int64_t most) {
-      return static_cast<int>(toml_whole({member.key, member.place, item}, least, most));
-    };
+    tasks_.clear();
+    for (const auto& item : listed(member.value, one)) tasks_.push_back(whole(member, item, 1, 4));
+  }
+
+  // Gap lengths, or points within the range of the kind's test axis.
+  void take_points(const TomlMember& member) {
+    const auto* axis = member.key == "at" && find_task(kind()).axis ? &*find_task(kind()).axis : nullptr;
+    TomlValue::List one;
+    for (const auto& item : listed(member.value, one))
+      common_.gaps.push_back(whole(member, item, axis ? axis->least : 1, axis ? axis->most : 1 << 20));
+    if (common_.gaps.empty()) throw toml_fault("expected at least one value", member.value.place);
+    (member.key == "at" ? at_ : gaps_) = true;
+  }
+
+  void take_keys_of_claim() {
+    if (defaults_.keys) common_.claim_keys = config_keys_of(*defaults_.keys, kind());
+    if (!defaults_.at_scale) return;
+    if (!defaults_.at_scale->table())
+      throw toml_fault("at_scale: expected {SCALE = {section.key = value}}, got " + shown(*defaults_.at_scale),
+                       defaults_.at_scale->place);
+    for (const auto& scale : *defaults_.at_scale->table())
+      common_.claim_keys_at[scale.key] = config_keys_of(scale.value, kind());
+  }
+
+  void take(const TomlMember& member) {
+    if (member.key == "task" || defaults_.take(member)) return;
+    TomlValue::List one;
     if (member.key == "a" || member.key == "b") {
       if (member.key == "b" && member.value.text() && *member.value.text() == "chance") {
         common_.against_chance = true;
         return;
       }
-      for (const auto& item : listed(member.value, one)) (member.key == "a" ? a_ : b_).push_back(arm_of(item));
-    } else if (member.key == "task" && member.value.text()) {
-      common_.kind = toml_choice(member, task_kinds());
-      if (common_.kind == kGapsKind) throw toml_fault("expected the number of a task of gaps", member.value.place);
-    } else if (member.key == "task") {
-      tasks_.clear();
-      for (const auto& item : listed(member.value, one)) tasks_.push_back(whole(item, 1, 4));
+      for (const auto& item : listed(member.value, one)) (member.key == "a" ? a_ : b_).push_back(arm_of(item, kind()));
     } else if (member.key == "from") {
-      common_.from = whole(member.value, 1, 3);
+      common_.from = whole(member, member.value, 1, 3);
     } else if (member.key == "gaps" || member.key == "at") {
-      for (const auto& item : listed(member.value, one)) common_.gaps.push_back(whole(item, 1, 1 << 20));
-      if (common_.gaps.empty()) throw toml_fault("expected at least one value", member.value.place);
-      (member.key == "at" ? at_ : gaps_) = true;
+      take_points(member);
     } else if (member.key == "over") {
       common_.over = toml_string(member, 1, 64);
       if (common_.over != "topological_entropy" && common_.over != "params")
-        check_key(common_.over, member.value.place);
+        check_key(common_.over, kind(), member.value.place);
     } else if (member.key == "published") {
       common_.published = toml_string(member, 1, 40);
+    } else if (member.key == "with") {
+      common_.with = {Reader({}, member.value).read_with()};
     } else if (member.key == "keys") {
-      common_.keys = config_keys_of(member.value);
+      common_.keys = config_keys_of(member.value, kind());
     } else if (member.key == "free") {
       common_.free = toml_strings(member);
-      for (const auto& key : common_.free) check_key(key, member.value.place);
+      for (const auto& key : common_.free) check_key(key, kind(), member.value.place);
     } else if (member.key == "match") {
       common_.match = toml_real(member, 1, 1e6);
     } else if (member.key == "reference") {
@@ -154,7 +202,7 @@ class Reader {
     } else if (member.key == "reported") {
       common_.reported = truth_of(member);
     } else if (member.key == "best") {
-      common_.best = truth_of(member);
+      common_.best = static_cast<int>(toml_whole(member, 2, 100));
     } else {
       throw unknown_toml_key(member, comparison_keys);
     }
@@ -167,16 +215,37 @@ class Reader {
                        row_.place);
   }
 
+  void check_kind() const {
+    const Statistic s = common_.statistic;
+    const TaskRow& row = find_task(common_.kind);
+    const bool squared = row.loss == Loss::squared_error;
+    if (s != Statistic::accuracy && s != Statistic::retention && s != Statistic::excess_error &&
+        s != Statistic::throughput)
+      throw toml_fault(formatted("{} is a statistic of gaps, got {}", to_string(s), common_.kind), row_.place);
+    if (s != Statistic::throughput && squared != (s == Statistic::excess_error))
+      throw toml_fault(
+          formatted("{} has {}", common_.kind, squared ? "squared errors, no accuracy" : "no squared error"),
+          row_.place);
+    check_field(false, gaps_, "gaps of a kind of task");
+    if (s == Statistic::retention) check_field(true, at_, "at");
+    if (at_ && (s == Statistic::throughput || !row.axis))
+      throw toml_fault("at needs a kind of task with a test axis, and its accuracy or error", row_.place);
+  }
+
   void check() const {
     const Statistic s = common_.statistic;
     check_field(s == Statistic::slope || s == Statistic::rank_correlation, !common_.over.empty(), "over");
-    check_field(s == Statistic::retention || s == Statistic::gap_accuracy, gaps_, "gaps");
-    if (at_ && (common_.kind.empty() || s != Statistic::accuracy || !find_task(common_.kind).axis))
-      throw toml_fault("at needs the accuracy of a kind of task with a test axis", row_.place);
-    if (!common_.kind.empty() && find_task(common_.kind).loss == Loss::squared_error)
-      throw toml_fault(formatted("{} has squared errors, no accuracy", common_.kind), row_.place);
-    if (!common_.kind.empty() && s != Statistic::accuracy && s != Statistic::throughput)
-      throw toml_fault(formatted("{} is a statistic of gaps, got {}", to_string(s), common_.kind), row_.place);
+    if (common_.kind.empty()) {
+      if (at_ || s == Statistic::excess_error)
+        throw toml_fault((at_ ? "at" : "excess_error") + std::string(" needs a kind of task"), row_.place);
+      if (s != Statistic::task_order)
+        check_field(s == Statistic::retention || s == Statistic::gap_accuracy, gaps_, "gaps");
+    } else {
+      check_kind();
+    }
+    if (common_.best > 0 && s == Statistic::excess_error)
+      throw toml_fault("best is of accuracies, not errors", row_.place);
+    check_field(s == Statistic::task_order, !common_.with.empty(), "with");
     check_field(s == Statistic::drop, common_.from > 0, "from");
     check_field(s == Statistic::published_order, !common_.published.empty(), "published");
     for (const int task : tasks_)
@@ -237,16 +306,17 @@ bool ComparisonDefaults::take(const TomlMember& member) {
   return true;
 }
 
-ConfigMap config_keys_of(const TomlValue& value) {
+ConfigMap config_keys_of(const TomlValue& value, const std::string& kind) {
   Settings settings;
   if (!value.table()) throw toml_fault("expected a table of section.key = value, got " + shown(value), value.place);
   add_settings(settings, *value.table(), "");
   if (!settings.faults.empty()) throw Error(Exit::bad_input, settings.faults.front());
   ConfigMap out;
   for (const auto& [name, setting] : settings) {
-    const auto key = key_named(name);
-    if (!key || !key->identifies)
-      throw toml_fault(formatted("expected a key that tells runs apart, got '{}'", printable(name)), setting.key);
+    const auto key = key_named(name, kind);
+    if (!key || !key->identifies || key->file)
+      throw toml_fault(formatted("expected a key that tells runs of kind {} apart, got '{}'", kind, printable(name)),
+                       setting.key);
     out[name] = json_text(parse_value(*key, setting.value));
   }
   return out;

@@ -111,7 +111,7 @@ std::optional<std::pair<size_t, size_t>> Gatherer::matched(const std::vector<siz
 void Gatherer::one_arm(Figures& out, const Members& members) {
   std::vector<LevelValues> values(members.size());
   std::vector<GroupsByLevel> groups(members.size());
-  out.at_ceiling = c_.statistic == Statistic::published_order;
+  out.at_ceiling = c_.statistic == Statistic::published_order || c_.statistic == Statistic::task_order;
   for (size_t m = 0; m < members.size(); ++m)
     for (const auto& [level, sizes] : by_level(members[m])) {
       groups[m][level] = sizes.front();
@@ -122,7 +122,9 @@ void Gatherer::one_arm(Figures& out, const Members& members) {
   for (const auto& each : values) out.levels = std::min(out.levels, each.size());
   name_lacking(out, groups, values);
   if (c_.statistic == Statistic::published_order) {
-    published_order(out, values);
+    compare_order(out, values, published_order());
+  } else if (c_.statistic == Statistic::task_order) {
+    compare_order(out, values, order_elsewhere(out));
   } else if (c_.statistic == Statistic::rank_correlation) {
     Orders orders = orders_of(values, by_size_, match_);
     out.levels = orders.levels;
@@ -138,7 +140,7 @@ void Gatherer::one_arm(Figures& out, const Members& members) {
 
 void Gatherer::mean_of_models(Figures& out, const std::vector<LevelValues>& values,
                               const std::vector<GroupsByLevel>& groups) const {
-  std::map<Unit, std::pair<double, size_t>> sums;
+  std::vector<std::map<Unit, double>> models(values.size());
   for (size_t m = 0; m < values.size(); ++m) {
     std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> curves;
     for (const auto& [level, units] : values[m])
@@ -147,23 +149,50 @@ void Gatherer::mean_of_models(Figures& out, const std::vector<LevelValues>& valu
         curves[unit].second.push_back(value);
       }
     for (const auto& [unit, curve] : curves)
-      if (const auto one = over_levels(curve.first, curve.second, values[m].size())) {
-        sums[unit].first += *one;
-        ++sums[unit].second;
-      }
+      if (const auto one = over_levels(curve.first, curve.second, values[m].size())) models[m][unit] = *one;
   }
-  for (const auto& [unit, sum] : sums)
-    if (sum.second == values.size()) out.effects[unit] = sum.first / static_cast<double>(sum.second);
+  out.models.resize(models.size());
+  for (const auto& [unit, first] : models.front()) {
+    if (!std::all_of(models.begin(), models.end(), [&](const auto& model) { return model.contains(unit); })) continue;
+    double sum = 0;
+    for (size_t m = 0; m < models.size(); ++m) sum += out.models[m][unit] = models[m][unit];
+    out.effects[unit] = sum / static_cast<double>(models.size());
+  }
 }
 
-// Kendall's tau between accuracies here and published perplexities, lower being better.
-void Gatherer::published_order(Figures& out, const std::vector<LevelValues>& values) const {
-  const PublishedFigures* figures = claims_.published_figures(c_.published);
-  if (!figures) return;
-  std::vector<double> theirs;
-  for (const auto& model : c_.a)
-    for (const auto& row : figures->rows)
-      if (row.model == model.model) theirs.push_back(-row.perplexity);
+// Published perplexities of the models, negated: lower is better.
+std::vector<double> Gatherer::published_order() const {
+  std::vector<double> out;
+  if (const PublishedFigures* figures = claims_.published_figures(c_.published))
+    for (const auto& model : c_.a)
+      for (const auto& row : figures->rows)
+        if (row.model == model.model) out.push_back(-row.perplexity);
+  return out;
+}
+
+// Mean of each model's figure in the comparison `with`, over the grammars that all of them have; empty if there is
+// none.
+std::vector<double> Gatherer::order_elsewhere(Figures& out) const {
+  Comparison with = c_.with.front();
+  with.a = c_.a;
+  const Figures theirs = figures_of(rows_, claims_, scale_, protocol_, with);
+  out.missing.insert(out.missing.end(), theirs.missing.begin(), theirs.missing.end());
+  if (theirs.a.runs == 0 && theirs.a.failed.empty())
+    out.a.failed.clear();  // no runs of the comparison yet, so none failed
+  out.a.failed.insert(out.a.failed.end(), theirs.a.failed.begin(), theirs.a.failed.end());
+  std::vector<double> means;
+  if (theirs.effects.empty()) return means;
+  for (const auto& model : theirs.models) {
+    double sum = 0;
+    for (const auto& [unit, value] : model) sum += value;
+    means.push_back(sum / static_cast<double>(model.size()));
+  }
+  return means;
+}
+
+// Kendall's tau between accuracies here, by grammar, and these figures of the models.
+void Gatherer::compare_order(Figures& out, const std::vector<LevelValues>& values,
+                             const std::vector<double>& theirs) const {
   for (const auto& [unit, first] : values.front().begin()->second) {
     std::vector<double> ours;
     for (const auto& model : values) {

@@ -26,6 +26,7 @@ class Gatherer {
   using GroupsByLevel = std::map<Level, size_t>;
 
   // population.cpp
+  void require_kind();
   void place_groups();
   void place_absent();
   bool of_task(const Group& group) const;
@@ -40,7 +41,9 @@ class Gatherer {
   void one_arm(Figures& out, const Members& members);
   void mean_of_models(Figures& out, const std::vector<LevelValues>& values,
                       const std::vector<GroupsByLevel>& groups) const;
-  void published_order(Figures& out, const std::vector<LevelValues>& values) const;
+  std::vector<double> published_order() const;
+  std::vector<double> order_elsewhere(Figures& out) const;
+  void compare_order(Figures& out, const std::vector<LevelValues>& values, const std::vector<double>& theirs) const;
   std::optional<double> over_levels(const std::vector<double>& x, const std::vector<double>& y, size_t levels) const;
   std::optional<std::pair<size_t, size_t>> matched(const std::vector<size_t>& a, const std::vector<size_t>& b) const;
   double level_value(size_t group, const Unit& unit, const Level& level) const;
@@ -63,6 +66,9 @@ class Gatherer {
   std::string protocol_;
   const Comparison& c_;
   std::map<int, ConfigMap> keys_;  // by task
+  ConfigMap named_;                // keys of the comparison and of its claim
+  ConfigMap kind_defaults_;        // of the keys of the kind
+  ConfigMap kind_keys_;            // that runs of the kind must have
   std::set<std::string> own_keys_;
   Arm arms_;
   double match_ = 0;

@@ -60,8 +60,9 @@ LinesFigure learning_curves(const Rows& rows, const Claims& claims, const ValidC
     const Result& result = rows.runs[run].result;
     const Group& group = rows.groups[rows.group_of[run]];
     if (!curves.contains(rows.runs[run].folder) || result.task != task || is_choice(rows, claims, run) ||
-        (keys != claims.task_keys.end() && !meets(group, keys->second, {})) || !fits(group, {result.model, {}, {}}) ||
-        !of_scale(rows, group, scale, {}) || !meets(group, scale.results, {}) || protocol_of(rows, group) != protocol)
+        (keys != claims.task_keys.end() && !meets(group.config, keys->second, {})) ||
+        !fits(group, {result.model, {}, {}}) || !of_scale(rows, group, scale, {}) ||
+        !meets(group.config, scale.results, {}) || protocol_of(rows, group) != protocol)
       continue;
     const bool failure = result.status != "done" || collapsed_run(rows, run).has_value();
     if (!failure && rows.standing[run] == Standing::not_chosen) continue;

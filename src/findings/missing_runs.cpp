@@ -23,7 +23,8 @@ std::string unit_text(const Unit& unit) {
 void Gatherer::name_lacking(Figures& out, const std::vector<GroupsByLevel>& groups,
                             const std::vector<LevelValues>& values) const {
   constexpr size_t most_named = 3;
-  std::set<Unit> all;
+  std::set<Unit> all = out.a.too_few;
+  all.insert(out.b.too_few.begin(), out.b.too_few.end());
   for (const auto& model : values)
     for (const auto& [level, units] : model)
       for (const auto& [unit, value] : units) all.insert(unit);
@@ -95,7 +96,7 @@ std::string Gatherer::level_text(size_t group) const {
 
 std::string Gatherer::arm_name(size_t number) const {
   for (const auto& arm : arms_)
-    if (fits(rows_.groups[number], arm)) return arm.text();
+    if (fits(rows_.groups[number], arm, named_)) return arm.text();
   return model_title(rows_.groups[number].model());
 }
 

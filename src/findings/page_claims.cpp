@@ -36,7 +36,8 @@ std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::op
   if (arm.gate_parameters) return grouped(static_cast<uint64_t>(*arm.gate_parameters));
   if (!figure || figure->n == 0) return "–";
   if (c.statistic == Statistic::throughput) return grouped(static_cast<uint64_t>(figure->mean + .5));
-  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop)
+  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop ||
+      c.statistic == Statistic::excess_error)
     return effect_text(c, figure->mean);
   return share(figure->mean);
 }

@@ -16,14 +16,29 @@ Gatherer::Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, s
             c_.statistic == Statistic::drop;
   by_size_ = c_.over == "params";
   match_ = c_.match.value_or(scale_.match);
+  named_ = c_.keys_at(scale_.name);
   for (const int task : {c_.task, c_.from}) {
     if (task == 0) continue;
     if (const auto it = claims.task_keys.find(task); it != claims.task_keys.end()) keys_[task] = it->second;
-    for (const auto& [key, value] : c_.keys) keys_[task][key] = value;
+    for (const auto& [key, value] : named_) keys_[task][key] = value;
   }
   arms_ = c_.a;
   arms_.insert(arms_.end(), c_.b.begin(), c_.b.end());
+  if (!c_.kind.empty()) require_kind();
   own_keys_ = keys_beside_protocol(c_);
+}
+
+// Runs of a kind have the keys of the comparison and of its claim. All others of the kind have their defaults, unless
+// the arms name them or their content is a file's.
+void Gatherer::require_kind() {
+  const TaskRow& row = find_task(c_.kind);
+  kind_defaults_ = {{"task.length", std::to_string(row.length)}};
+  for (const TaskKey& key : row.keys)
+    if (!key.file) kind_defaults_["task." + key.name] = json_text(config_value(key.initial));
+  kind_keys_ = named_;
+  kind_keys_.insert(kind_defaults_.begin(), kind_defaults_.end());
+  for (const auto& arm : arms_)
+    for (const auto& [key, value] : arm.keys) kind_keys_.erase(key);
 }
 
 Figures Gatherer::make() {
@@ -51,7 +66,7 @@ void Gatherer::place_groups() {
         protocol_of(rows_, group, own_keys_) != protocol_)
       continue;
     for (size_t arm = 0; arm < arms_.size(); ++arm)
-      if (fits(group, arms_[arm])) {
+      if (fits(group, arms_[arm], named_)) {
         auto& members = strata_[stratum_of(group)];
         members.resize(arms_.size());
         members[arm].push_back({g, level_of(g)});
@@ -73,7 +88,7 @@ void Gatherer::place_absent() {
         protocol_of(run, own_keys_) != protocol_)
       continue;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
-      if (!fits(group, arms_[arm])) continue;
+      if (!fits(group, arms_[arm], named_)) continue;
       lost_.push_back(lost_run(run));
       if (run.why == MissingRun::Why::unfinished) ++unfinished_[arm];
     }
@@ -82,11 +97,15 @@ void Gatherer::place_absent() {
 
 bool Gatherer::of_task(const Group& group) const {
   const std::string task = group.value("task.number");
-  if (!c_.kind.empty()) return plain_value(task) == c_.kind && meets(group, c_.keys, c_.free);
+  if (!c_.kind.empty()) {
+    ConfigMap config = group.config;
+    config.insert(kind_defaults_.begin(), kind_defaults_.end());  // of keys that are younger than the run
+    return plain_value(task) == c_.kind && meets(config, kind_keys_, c_.free);
+  }
   for (const int number : {c_.task, c_.from}) {
     if (number == 0 || (task != std::to_string(number) && !(number == 4 && task == "2"))) continue;
     const auto keys = keys_.find(number);
-    if (keys == keys_.end() || meets(group, keys->second, c_.free)) return true;
+    if (keys == keys_.end() || meets(group.config, keys->second, c_.free)) return true;
   }
   return false;
 }
@@ -102,13 +121,15 @@ bool Gatherer::is_reported(const Group& group) const {
 
 ConfigMap Gatherer::stratum_of(const Group& group) const {
   ConfigMap out = group.config;
+  const auto& axis = find_task(c_.kind.empty() ? kGapsKind : c_.kind).axis;
+  const std::string points = axis ? "eval." + axis->key : "";
   std::erase_if(out, [&](const auto& entry) {
     const std::string& key = entry.first;
     const bool of_protocol = (key.starts_with("model.") && key != "model.layers") || key == "quirks" ||
                              key == "train.dropout_until" || own_keys_.contains(key);
     const bool of_task = c_.from > 0 && (key.starts_with("task.") || key.starts_with("eval."));
     return of_protocol || of_task || key == "run.label" || key == "train.accumulate" || key == "eval.every" ||
-           contains(c_.free, key) || (c_.gaps.empty() && (key == "eval.gaps" || key == "eval.grid_samples"));
+           contains(c_.free, key) || (c_.gaps.empty() && (key == points || key == "eval.grid_samples"));
   });
   return out;
 }

@@ -12,6 +12,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct ArmFigures {
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words
+  std::set<Unit> too_few;               // grammars with fewer runs than the best is taken of
   std::vector<std::string> unmeasured;  // runs without the requested gap lengths, or, for speeds, a device of their own
   std::vector<int64_t> params;          // of the networks, one per model and level
   std::optional<int64_t> gate_parameters;
@@ -40,10 +42,11 @@ struct ArmFigures {
 struct Figures {
   bool found = false;  // a stratum has every arm
   ArmFigures a, b;
-  std::map<Unit, double> effects;    // a - b by grammar; a if there is no b
-  std::vector<std::string> missing;  // missing runs, in words
-  std::vector<LostRun> lost;         // runs of the population, at any setting, without a figure
-  size_t levels = 0;                 // of slope, drop and rank_correlation
+  std::map<Unit, double> effects;              // a - b by grammar; a if there is no b
+  std::vector<std::map<Unit, double>> models;  // without b: each model's share of `effects`
+  std::vector<std::string> missing;            // missing runs, in words
+  std::vector<LostRun> lost;                   // runs of the population, at any setting, without a figure
+  size_t levels = 0;                           // of slope, drop and rank_correlation
   size_t other_strata = 0;
   bool at_ceiling = false;  // all models, for a drop on the task that they fall from, are within near_ceiling of it
   int64_t updates = 0;      // of the stratum

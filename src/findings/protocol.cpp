@@ -34,11 +34,17 @@ std::string label_of(const ConfigMap& config) {
 
 }  // namespace
 
+const ConfigMap& usual_training() {
+  static const ConfigMap keys = {{"train.schedule", kNoSchedule}, {"train.position_stretch", "1"}};
+  return keys;
+}
+
 std::string key_of(const ConfigMap& config, const std::string& key) {
   if (key.starts_with("quirks.")) return quirks_of(config).contains(key.substr(7)) ? "true" : "false";
   const auto it = config.find(key);
   if (it != config.end()) return it->second;
-  return key == "train.schedule" ? kNoSchedule : "";
+  const auto usual = usual_training().find(key);
+  return usual == usual_training().end() ? "" : usual->second;
 }
 
 std::string protocol_of(ConfigMap config, const std::set<std::string>& ignored) {

@@ -8,8 +8,10 @@
 
 namespace sb {
 
-// JSON text of train.schedule in a run without one, whose config does not have the key.
+// JSON text of train.schedule in a run without one.
 constexpr const char* kNoSchedule = R"("{}")";
+// Keys that change what training samples are, with the values of runs whose configs do not have the keys.
+const ConfigMap& usual_training();
 
 constexpr const char* corrected_protocol = "corrected";
 constexpr const char* published_protocol = "published";

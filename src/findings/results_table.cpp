@@ -105,9 +105,10 @@ class Filler {
     const std::string task = group.value("task.number");
     if (task != std::to_string(place.first) && !(place.first == 4 && task == "2")) return false;
     if (const auto keys = claims_.task_keys.find(place.first);
-        keys != claims_.task_keys.end() && !meets(group, keys->second, {}))
+        keys != claims_.task_keys.end() && !meets(group.config, keys->second, {}))
       return false;
-    return of_scale(rows_, group, scale_, {}) && meets(group, scale_.results, {}) && fits(group, {model, {}, {}});
+    return of_scale(rows_, group, scale_, {}) && meets(group.config, scale_.results, {}) &&
+           fits(group, {model, {}, {}});
   }
 
   bool belongs(size_t number, const std::string& model, const ResultPlace& place) const {

@@ -167,7 +167,7 @@ const char* to_string(Verdict verdict) {
 std::optional<PaperEffect> paper_effect(const Comparison& c) {
   const bool drop = c.statistic == Statistic::drop;
   if (!c.kind.empty() || (c.statistic != Statistic::accuracy && !drop) || c.against_chance || c.b.empty() ||
-      !c.keys.empty())
+      !c.keys.empty() || !c.claim_keys.empty() || !c.claim_keys_at.empty())
     return std::nullopt;
   PaperEffect out;
   double squares = 0;

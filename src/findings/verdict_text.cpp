@@ -26,7 +26,8 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
     for (const auto* arm : {&f.a, &f.b})
       for (const auto& run : arm->unmeasured)
         say((one.comparison->statistic == Statistic::throughput ? "shared its device: "
-                                                                : "without these gap lengths: ") +
+             : one.comparison->kind.empty()                     ? "without these gap lengths: "
+                                                                : "without these points: ") +
             run);
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");

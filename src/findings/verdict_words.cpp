@@ -20,11 +20,14 @@ std::string effect_text(const Comparison& c, double value) {
 std::string unit_text(const Comparison& c) {
   switch (c.statistic) {
     case Statistic::retention:
-      return "% of the accuracy at the trained gap";
+      return c.kind.empty() ? "% of the accuracy at the trained gap" : "% of the accuracy on test";
+    case Statistic::excess_error:
+      return "% of the least possible squared error";
     case Statistic::slope:
       return c.over == "topological_entropy" ? "points per nat" : "points per factor 10 of " + c.over;
     case Statistic::rank_correlation:
     case Statistic::published_order:
+    case Statistic::task_order:
       return "Kendall's tau";
     case Statistic::throughput:
       return "% of frames per second";

@@ -87,8 +87,8 @@ std::string rate_text(double rate) {
   return rate > 0 ? duration_text(1 / rate) + " each" : "?/s";
 }
 
-Progress::Progress(std::string what, uint64_t total, bool quiet, Console console)
-    : what_(std::move(what)), total_(total), quiet_(quiet), lines_(std::move(console)) {
+Progress::Progress(std::string what, uint64_t total, Console console)
+    : what_(std::move(what)), total_(total), lines_(std::move(console)) {
   shown_ = lines_.console().clock();
   pace_.reach(shown_, 0);
 }
@@ -101,7 +101,6 @@ std::string Progress::line(uint64_t done) const {
 }
 
 void Progress::update(uint64_t done) {
-  if (quiet_) return;
   const double now = lines_.console().clock();
   pace_.reach(now, static_cast<int64_t>(done));
   if (now - shown_ < (lines_.console().terminal ? kRedraw : kPlainLine)) return;

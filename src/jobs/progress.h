@@ -39,7 +39,7 @@ std::string rate_text(double rate);  // "1,234/s", "12.3/s", "0.45/s", "12.3 s e
 
 class Progress {
  public:
-  Progress(std::string what, uint64_t total, bool quiet, Console console);
+  Progress(std::string what, uint64_t total, Console console);
   void update(uint64_t done);
 
  private:
@@ -47,7 +47,6 @@ class Progress {
 
   std::string what_;
   uint64_t total_;
-  bool quiet_;
   Pace pace_;
   double shown_ = 0;
   LiveLines lines_;

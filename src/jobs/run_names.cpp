@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "report/labels.h"
+#include "report/names.h"
 #include "store/run_files.h"
 #include "suites/suite.h"
 
@@ -22,38 +23,25 @@ std::string name_of(const std::string& key) {
   return find_config_key(key) ? short_name(key) : key.substr(key.find('.') + 1);
 }
 
-// The fewest keys (chosen greedily) that distinguish as many runs as all varying keys do.
+// The fewest keys that distinguish as many runs as all varying keys do.
 Keys telling_keys(const std::vector<ResolvedConfig>& runs) {
-  Keys keys = varying_keys(runs);
+  Keys keys = varying_keys(runs), out;
   std::erase_if(keys, [](const std::string& key) {
     return key == "model.name" || key == "task.kind" || key == "task.number" || key == "run.seed";
   });
-  const auto distinct = [&](const Keys& chosen) {
+  std::set<size_t> all;
+  for (size_t i = 0; i < keys.size(); ++i) all.insert(i);
+  const auto distinct = [&](const std::set<size_t>& chosen) {
     std::set<Keys> names;
     for (const auto& run : runs) {
       Keys name = base_parts(run.values);
-      for (const auto& key : chosen) name.push_back(value_text(run, key));
+      for (const size_t i : chosen) name.push_back(value_text(run, keys[i]));
       names.insert(std::move(name));
     }
     return names.size();
   };
-  const size_t most = distinct(keys);
-  Keys chosen, left = keys;
-  while (distinct(chosen) < most) {
-    size_t best = 0, reached = 0;
-    for (size_t i = 0; i < left.size(); ++i) {
-      chosen.push_back(left[i]);
-      if (const size_t names = distinct(chosen); names > reached) {
-        reached = names;
-        best = i;
-      }
-      chosen.pop_back();
-    }
-    chosen.push_back(left[best]);
-    left.erase(left.begin() + static_cast<std::ptrdiff_t>(best));
-  }
-  std::erase_if(keys, [&](const std::string& key) { return std::find(left.begin(), left.end(), key) != left.end(); });
-  return keys;  // in their order
+  for (const size_t i : fewest_telling(0, keys.size(), distinct(all), distinct)) out.push_back(keys[i]);
+  return out;
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ bool is_ours(const std::string& word) {
 
 void expect_options(const std::string& where, const std::vector<std::string>& words) {
   for (const auto& word : words) {
-    if (!word.starts_with('-') || word.find_first_not_of('-') == std::string::npos)
+    if (!word.starts_with('-') || word.find_first_not_of('-') == std::string::npos ||
+        word.find_first_of(" \t\n") < word.find('=') || word.find(" --") != std::string::npos)
       throw bad_input(where, "expected one option, as --key=value, got '" + printable(word, 200) + "'");
     if (is_ours(word))
       throw bad_input(where,

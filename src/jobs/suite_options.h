@@ -15,7 +15,6 @@ struct SuiteOptions {
   bool list = false, status = false;
   bool table_only = false, no_table = false;
   SlurmOptions slurm;
-  double start = 0;  // seconds this process took to start
 
   // True if nothing is run here: the runs and their device may belong to another machine.
   bool elsewhere() const { return list || status || table_only || slurm.submit; }

@@ -68,8 +68,7 @@ class Session {
         overview_(std::move(overview)),
         board_(suite.runs.size(), overview_.done(), longest_name(overview_), host.console()) {
     if (!options.time_limit.empty())
-      budget_ = TimeBudget(parse_duration(options.time_limit, options.command + " --time-limit"), board_.clock(),
-                           options.start);
+      budget_ = TimeBudget(parse_duration(options.time_limit, options.command + " --time-limit"), board_.clock());
     const int cores =
         options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     std::vector<const ResolvedConfig*> missing;

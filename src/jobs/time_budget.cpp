@@ -1,13 +1,7 @@
 #include "jobs/time_budget.h"
 
-#include <time.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <fstream>
 #include <limits>
 #include <map>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/number.h"
@@ -26,24 +20,8 @@ double parse_duration(const std::string& text, const std::string& where) {
   return seconds;
 }
 
-double seconds_since_start() {
-  constexpr double longest = 60;  // clocks of another machine or namespace
-  std::ifstream in("/proc/self/stat");
-  std::string text;
-  std::getline(in, text);
-  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));  // the name may hold anything
-  std::string field;
-  for (int i = 3; i <= 22 && fields >> field; ++i) continue;
-  const auto ticks = parse_finite(field);
-  timespec now{};
-  if (!fields || !ticks || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
-  const double started = *ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const double since = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - started;
-  return since > 0 && since < longest ? since : 0;
-}
-
-TimeBudget::TimeBudget(double seconds, Clock clock, double used)
-    : limit_(seconds), clock_(std::move(clock)), end_(clock_() - used + seconds) {}
+TimeBudget::TimeBudget(double seconds, Clock clock)
+    : limit_(seconds), clock_(std::move(clock)), end_(clock_() + seconds) {}
 
 double TimeBudget::left() const {
   return limit_ ? end_ - clock_() : std::numeric_limits<double>::infinity();

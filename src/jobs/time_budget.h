@@ -9,15 +9,12 @@ namespace sb {
 
 // "90s", "9m", "1.5h", or seconds; 1 s to 1000 h. Throws bad_input "[where] …".
 double parse_duration(const std::string& text, const std::string& where);
-// Seconds since the system started this process, including the loading of libraries; 0 if not known.
-double seconds_since_start();
 
 class TimeBudget {
  public:
   using Clock = std::function<double()>;  // seconds
   TimeBudget() = default;                 // without a limit
-  // `used`: seconds of the limit that are already spent.
-  TimeBudget(double seconds, Clock clock, double used = 0);
+  TimeBudget(double seconds, Clock clock);
 
   bool limited() const { return limit_.has_value(); }
   bool over() const { return limit_ && left() <= 0; }

@@ -110,6 +110,27 @@ Tensor rwkv7_read(const Tensor& o, const Tensor& r, const Tensor& k, const Tenso
   return kernels::run(op::Rwkv7Read{eps}, {o, r, k, v, bonus, gain, bias, gate})[0];
 }
 
+Hgrn2Operands hgrn2_keys(const Tensor& query, const Tensor& forget) {
+  if (query.sizes() != forget.sizes())
+    throw bad_input("hgrn2_keys", c10::str("forget, expected ", query.sizes(), ", got ", forget.sizes()));
+  const auto out = kernels::run(op::Hgrn2Keys{}, {query, forget});
+  return {out[0], out[1], out[2]};
+}
+
+Tensor mlstm_read(const Tensor& read, const Tensor& m, const Tensor& gain, const Tensor& gate) {
+  const char* here = "mlstm_read";
+  kernels::check_shape(here, "read", read, {-1, -1, -1, -1});
+  const int64_t B = read.size(0), T = read.size(1), h = read.size(2);
+  kernels::check_shape(here, "m", m, {B, T, h});
+  kernels::check_shape(here, "gain", gain, {-1});
+  const int64_t all = gain.size(0);
+  if (h == 0 || all == 0 || all % h != 0 || all / h >= read.size(3))
+    throw bad_input(here,
+                    c10::str("gain, expected V of each of ", h, " heads, 1 <= V < ", read.size(3), ", got ", all));
+  if (gate.defined()) kernels::check_shape(here, "gate", gate, {B, T, all});
+  return kernels::run(op::MlstmRead{}, {read, m.detach(), gain, gate})[0];
+}
+
 Mamba3Gates mamba3_gates(const Tensor& dt, const Tensor& rate, const Tensor& trap, const Tensor& bias) {
   const char* here = "mamba3_gates";
   kernels::check_shape(here, "dt", dt, {-1, -1, -1});
@@ -153,6 +174,10 @@ Tensor rms_norm(const Tensor& x, const Tensor& gain, double eps) {
 }
 Tensor rms_norm_then_gate(const Tensor& x, const Tensor& gain, const Tensor& gate, double eps) {
   return normed("rms_norm_then_gate", {Norm::rms, NormGate::after, eps}, x, gain, gate);
+}
+Tensor rms_norm_then_sigmoid(const Tensor& x, const Tensor& gain, const Tensor& gate, double eps) {
+  check_norm("rms_norm_then_sigmoid", x, gain, gate);
+  return kernels::run(op::SigmoidNorm{eps}, {x, gain, gate})[0];
 }
 Tensor gate_then_rms_norm(const Tensor& x, const Tensor& gain, const Tensor& gate, double eps) {
   return normed("gate_then_rms_norm", {Norm::rms, NormGate::before, eps}, x, gain, gate);
@@ -199,6 +224,12 @@ Tensor scale_heads(const Tensor& x, const Tensor& w) {
   if (x.dim() < 2 || w.sizes() != x.sizes().slice(0, x.dim() - 1))
     throw bad_input("scale_heads", c10::str("w, expected all axes but the last of ", x.sizes(), ", got ", w.sizes()));
   return kernels::run(op::ScaleHeads{}, {x, w})[0];
+}
+DeltaKeys delta_keys(const Tensor& k, const Tensor& w) {
+  if (k.dim() < 2 || w.sizes() != k.sizes().slice(0, k.dim() - 1))
+    throw bad_input("delta_keys", c10::str("w, expected all axes but the last of ", k.sizes(), ", got ", w.sizes()));
+  const auto out = kernels::run(op::DeltaKeys{}, {k, w});
+  return {out[0], out[1], out[2]};
 }
 Tensor skip_then_gate_then_rms_norm(const Tensor& read, const Tensor& x, const Tensor& skip, const Tensor& gain,
                                     const Tensor& gate, double eps) {

@@ -34,6 +34,18 @@ at::Tensor rwkv7_read(const at::Tensor& o, const at::Tensor& r, const at::Tensor
                       const at::Tensor& bonus, const at::Tensor& gain, const at::Tensor& bias, const at::Tensor& gate,
                       double eps);
 
+// HGRN2's operands from two projections of one shape: q = silu(query), k = 1 - sigma(forget), g = ln sigma(forget)
+// (float32 if the projections have a half-precision type).
+struct Hgrn2Operands {
+  at::Tensor q, k, g;
+};
+Hgrn2Operands hgrn2_keys(const at::Tensor& query, const at::Tensor& forget);
+
+// mLSTM's read-out: norm(o / max(|n|, e^-m)) gain sigma(gate). `read` [B,T,h,W] has the V columns of o, then n; further
+// columns are not used. The norm subtracts the mean of a head and divides by its deviation, eps 1e-6. m [B,T,h] is
+// constant; gain [h V]; gate [B,T,h V] or undefined: no gate. Returns [B,T,h V].
+at::Tensor mlstm_read(const at::Tensor& read, const at::Tensor& m, const at::Tensor& gain, const at::Tensor& gate);
+
 // Mamba-3's gates [B,T,H], in float32 if dt has a half-precision type, from projections [B,T,H] and bias [H]:
 // step = softplus(dt + bias), decay = -max(1e-4, f(rate)) step, here = sigma(trap) step,
 // before = step - here; f(u) = 1 + u for u >= 0, else 1 / (1 - u).
@@ -60,6 +72,8 @@ at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta);
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 // rms_norm(x) * silu(gate), as in GLA, RetNet and the delta rules.
 at::Tensor rms_norm_then_gate(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
+// rms_norm(x) * sigma(gate): the read-out of KDA and Gated DeltaNet-2.
+at::Tensor rms_norm_then_sigmoid(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
 // rms_norm(x * silu(gate)), as in Mamba2.
 at::Tensor gate_then_rms_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& gate, double eps);
 // gain * x / (||x|| / sqrt(n) + eps), with eps outside the root, as in our Transformer.
@@ -68,7 +82,7 @@ at::Tensor rms_norm_outer_eps(const at::Tensor& x, const at::Tensor& gain, doubl
 at::Tensor l2_normalise(const at::Tensor& x);
 // y * silu(z)
 at::Tensor gate_silu(const at::Tensor& y, const at::Tensor& z);
-// scale y sigma(z): values, erase vectors and the read-out of KDA and Gated DeltaNet-2
+// scale y sigma(z): values and erase vectors of Gated DeltaNet-2
 at::Tensor gate_sigmoid(const at::Tensor& y, const at::Tensor& z, double scale = 1);
 // a sigma(beta a) * b. The last axis of ab [...,2n] holds a, then b. beta is a scalar tensor.
 at::Tensor gate_swish(const at::Tensor& ab, const at::Tensor& beta);
@@ -83,6 +97,12 @@ struct StepAndDecay {
 StepAndDecay softplus_gates(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& A_log);
 // w x with one factor per head: x [...,H,P], w [...,H]; the result has x's type. The values that Mamba2 writes.
 at::Tensor scale_heads(const at::Tensor& x, const at::Tensor& w);
+// The three keys of a delta rule with one strength per head: erases by k, writes by w k (as scale_heads). On a GPU, one
+// pass sums the gradients of all three.
+struct DeltaKeys {
+  at::Tensor erase, key, write;
+};
+DeltaKeys delta_keys(const at::Tensor& k, const at::Tensor& w);
 // rms_norm((read + skip x) * silu(gate)) over all heads: Mamba2's read-out. read, x [...,H,P]; skip [H], one factor per
 // head; gain [H P]; gate and result [...,H P].
 at::Tensor skip_then_gate_then_rms_norm(const at::Tensor& read, const at::Tensor& x, const at::Tensor& skip,
@@ -116,6 +136,8 @@ at::Tensor forgetting_attention(const at::Tensor& q, const at::Tensor& k, const 
 // Rotary embedding of x [B,T,h,K] at positions offset..offset+T-1; x1 and x2 are the halves of the last axis. sense +1:
 // y1 = x1 cos + x2 sin (Transformer); -1: y1 = x1 cos - x2 sin (RetNet).
 at::Tensor rope(const at::Tensor& x, double base, int sense, int64_t offset = 0);
+// Its angle per frame for each pair of channels, [half] double: cpu::rope_rate, on the device of `like`
+at::Tensor rope_rates(double base, int64_t half, const at::TensorOptions& like);
 
 // Decoder and loss in one operation: computes logits = h W^T + b in blocks of rows and discards them.
 // h [rows,d]; weight [C,d]; bias [C]; target [rows] int64; rows with target < 0 are padding.

@@ -70,11 +70,16 @@ struct Rwkv7Keys {     // decay, rate, key, key_scale, key_rate -> g, k, erase, 
 struct Rwkv7Read {  // o, r, k, v, bonus, gain, bias, gate -> y
   double eps;
 };
+struct Hgrn2Keys {};    // query, forget -> q, k, g
+struct MlstmRead {};    // read, m, gain, gate? -> y
 struct Mamba3Gates {};  // dt, rate, trap, bias -> step, decay, here, before
 struct Mamba3Keys {};   // key, query, key_gain, query_gain, key_bias, query_bias, turn, step, angle? -> k, q, angle
 struct RowNorm {        // x, gain?, gate? -> y
   Norm norm;
   NormGate gate;
+  double eps;
+};
+struct SigmoidNorm {  // x, gain, gate -> rms norm of x, times sigma(gate)
   double eps;
 };
 struct GateSilu {};   // y, z -> y silu(z)
@@ -86,6 +91,7 @@ struct SoftplusBias {};   // x, bias -> softplus(x + bias)
 struct SoftplusDecay {};  // x, bias, A_log -> -e^{A_log} softplus(x + bias)
 struct SoftplusGates {};  // x, bias, A_log -> softplus(x + bias), -e^{A_log} softplus(x + bias)
 struct ScaleHeads {};     // x, w -> w x
+struct DeltaKeys {};      // k, beta -> k, beta k, beta k
 struct SkipNorm {         // read, x, skip, gain, gate -> rms norm of (read + skip x) silu(gate)
   double eps;
 };

@@ -53,6 +53,7 @@ struct Context {
   const GateRecorder* gates = nullptr;
   int64_t layer = 0;
   SharedTensors* shared = nullptr;
+  at::Tensor positions = {};  // [B,T] integers: positions of the frames; undefined: position() on
 
   at::Tensor carried(const std::string& slot) const { return state ? state->get(slot) : at::Tensor(); }
   void carry(const std::string& slot, const at::Tensor& value) const {

@@ -54,6 +54,7 @@ Context Network::context_of(int64_t layer, const Pass& pass, SharedTensors& shar
     context.dropout = {DropoutKey{pass.seed, first, pass.update, pass.samples}, pass.places};
   }
   context.gates = pass.gates;
+  context.positions = pass.positions;
   context.state = pass.state ? &pass.state->layers[static_cast<size_t>(layer)] : nullptr;
   return context;
 }

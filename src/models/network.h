@@ -31,6 +31,7 @@ struct Pass {
   uint64_t seed = 0;                        // of the run
   at::Tensor update;                        // [1] int64
   at::Tensor samples;                       // [B] int64: index of each row's sample in the run
+  at::Tensor positions;                     // [B,T] int32: positions of the frames; undefined: 0, 1, …
   std::vector<uint32_t>* places = nullptr;  // optional: collects the places (DropoutKey) of all active dropouts
   NetworkState* state = nullptr;
   const GateRecorder* gates = nullptr;

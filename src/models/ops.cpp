@@ -11,7 +11,7 @@ at::Tensor project(const at::Tensor& x, Param weight, Param bias) {
 }
 
 at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias, const Padding& padding) {
-  const at::Tensor copy = weight.copy(padding), offset = bias.empty() ? at::Tensor() : bias.value();
+  const at::Tensor copy = weight.copy(padding), offset = bias.empty() ? at::Tensor() : bias.value(padding);
   return project(x, projects_copies(x, copy, offset) ? weight.stand_in(padding) : weight.value(padding), offset, copy);
 }
 
@@ -33,6 +33,15 @@ PaddedNorm::PaddedNorm(Param real_gain, const PaddedRows& row, double real_eps)
 
 at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(-1) / heads});
+}
+
+at::Tensor rope_at(const at::Tensor& x, double base, const at::Tensor& positions) {
+  const int64_t half = x.size(-1) / 2;
+  const at::Tensor rate = rope_rates(base, half, x.options());
+  const at::Tensor angle = (positions.to(at::kDouble).unsqueeze(-1) * rate).unsqueeze(2);  // [B,T,1,K/2]
+  const at::Tensor c = angle.cos().to(wide_type(x)), s = angle.sin().to(wide_type(x));
+  const at::Tensor x1 = wide(x.narrow(-1, 0, half)), x2 = wide(x.narrow(-1, half, half));
+  return at::cat({x1 * c + x2 * s, x2 * c - x1 * s}, -1).to(x.scalar_type());
 }
 
 at::Tensor flat_heads(const at::Tensor& x) {

@@ -13,7 +13,8 @@
 
 namespace sb {
 
-// x W^T + b. Uses the weight's bfloat16 copy (Parameter::copy) if there is one. The bias may be null or empty.
+// x W^T + b. Uses the weight's bfloat16 copy (Parameter::copy) if there is one. The bias may be null or empty. Padding
+// of rows also pads the bias.
 at::Tensor project(const at::Tensor& x, Param weight, Param bias = nullptr);
 at::Tensor project(const at::Tensor& x, const Joined& weight, const Joined& bias = {}, const Padding& padding = {});
 inline at::Tensor project(const at::Tensor& x, Param weight, const Padding& padding) {
@@ -36,6 +37,9 @@ struct PaddedNorm {
 at::Tensor heads_of(const at::Tensor& x, int64_t heads);
 // [B,T,n,c] -> [B,T,n c]
 at::Tensor flat_heads(const at::Tensor& x);
+
+// rope() with sense 1 at these positions, [B,T] integers, instead of the frame numbers; x [B,T,h,K].
+at::Tensor rope_at(const at::Tensor& x, double base, const at::Tensor& positions);
 
 // conv4(x) or silu(conv4(x)). The last three inputs are carried in the given slot of the state.
 enum class Activation { none, silu };

@@ -13,7 +13,8 @@ class RecordedLayer;
 
 // Properties of a model that code outside its mixer needs.
 struct Traits {
-  bool has_mlp = false;  // the mixer has its own MLP, sized by the switch `mlp`; the network adds none
+  bool has_mlp = false;        // the mixer has its own MLP, sized by the switch `mlp`; the network adds none
+  bool has_positions = false;  // the mixer uses Context::positions
 };
 
 struct ModelRow {

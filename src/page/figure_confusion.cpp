@@ -67,11 +67,11 @@ void add_confusion(const Outline& outline, PageData& data) {
                       {"other", "wrong symbol", "quantitative"},
                       {"count", "elements", "quantitative"}};
     figure.rows = std::move(symbols);
-    Json letters = Json::array(), names = Json::array();
+    Json letters = Json::array();
     for (const int symbol : seen) letters.push_back(symbol_name(symbol));
-    for (const auto& cell : cells) names.push_back(outline.series[cell.series].name);
     const int plot = 24 * static_cast<int>(cells.size());
-    Json spec = vega_base(series_of(outline, cells), plot);
+    const auto shown = series_of(outline, cells);
+    Json spec = vega_base(shown, plot);
     spec["config"]["range"].erase("category");
     spec["mark"] = vega(R"({"type": "rect", "tooltip": {"content": "data"}})");
     spec["encoding"] = vega(R"({
@@ -81,7 +81,7 @@ void add_confusion(const Outline& outline, PageData& data) {
       "color": {"field": "wrong", "type": "quantitative", "title": "share wrong",
                 "scale": {"scheme": "viridis", "domainMin": 0}, "legend": {"orient": "bottom"}}})");
     spec["encoding"]["x"]["sort"] = letters;
-    spec["encoding"]["y"]["sort"] = names;
+    spec["encoding"]["y"]["sort"] = names_of(shown);
     figure.spec = std::move(spec);
     figure.palette.clear();
     figure.height = plot + 130;
@@ -103,8 +103,6 @@ void add_confusion(const Outline& outline, PageData& data) {
                     {"share", "share of elements", "quantitative"}};
   figure.rows = std::move(rows);
   const auto series = series_of(outline, cells);
-  Json names = Json::array();
-  for (const auto& one : series) names.push_back(one.name);
   const int plot = 20 * static_cast<int>(series.size());
   Json spec = vega_base(series, plot);
   for (const char* key : {"width", "height"}) spec.erase(key);
@@ -120,7 +118,7 @@ void add_confusion(const Outline& outline, PageData& data) {
                 "scale": {"domain": ["right", "right symbol, wrong state", "wrong symbol"]},
                 "legend": {"orient": "top"}}}})");
   spec["spec"]["height"] = plot;
-  spec["spec"]["encoding"]["y"]["sort"] = names;
+  spec["spec"]["encoding"]["y"]["sort"] = names_of(series);
   figure.spec = std::move(spec);
   figure.palette = answer_colours();
   figure.height = 65 + (plot + 20) * static_cast<int>(order.size());

@@ -103,13 +103,11 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
   spec.erase("width");
   spec.erase("height");
   spec["config"]["range"]["category"] = colours_of(frame_colours());
-  Json names = Json::array();
-  for (const auto& one : series_of(outline, cells)) names.push_back(one.name);
   spec["facet"] = vega(R"({
       "row": {"field": "series", "type": "nominal", "title": null, "sort": [],
               "header": {"labelAngle": 0, "labelAlign": "left", "labelLimit": 150}},
       "column": {"field": "layer", "type": "ordinal", "title": "layer"}})");
-  spec["facet"]["row"]["sort"] = names;
+  spec["facet"]["row"]["sort"] = names_of(series_of(outline, cells));
   spec["spec"] = vega(R"({"width": 170, "height": 70,
       "params": [{"name": "pick", "select": {"type": "point", "fields": ["frames"]}, "bind": "legend"}],
       "mark": {"type": "bar", "tooltip": {"content": "data"}},
@@ -171,13 +169,10 @@ void add_selectivity(const Outline& outline, PageData& data) {
   const auto series = series_of(outline, cells);
   const int step = std::max(40, static_cast<int>(10 * cells.size() + 14));
   const int plot = step * static_cast<int>(order.size());
-  Json names = Json::array();
-  for (const auto& one : series) names.push_back(one.name);
   Json encoding = {{"y", {{"field", "column"}, {"type", "nominal"}, {"title", nullptr}, {"sort", order}}},
-                   {"yOffset", {{"field", "series"}, {"type", "nominal"}, {"sort", names}}},
+                   {"yOffset", {{"field", "series"}, {"type", "nominal"}, {"sort", names_of(series)}}},
                    {"x", axis_encoding({"selectivity", "selectivity", false, true})}};
   colour_by_series(encoding, series);
-  encoding.erase("strokeDash");
   encoding["shape"] = vega(R"({"field": "index", "type": "nominal",
                                "scale": {"domain": ["write", "forget"], "range": ["circle", "triangle-up"]},
                                "legend": {"orient": "top", "title": null}})");
@@ -232,17 +227,17 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
   }
   figure.rows = std::move(rows);
   const auto series = series_of(outline, cells);
-  Json names = Json::array();
-  for (const auto& one : series) names.push_back(one.name);
-  const Json y = {
-      {"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", names}, {"axis", {{"labelLimit", 200}}}};
+  const Json y = {{"field", "series"},
+                  {"type", "nominal"},
+                  {"title", nullptr},
+                  {"sort", names_of(series)},
+                  {"axis", {{"labelLimit", 200}}}};
   const Json offset = {{"field", "layer"}, {"type", "ordinal"}};
   const auto layer = [&](const char* from, const char* to, Json mark) {
     Json encoding = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({from, "decay per frame"})}};
     if (!to) return Json{{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
     encoding["x2"] = {{"field", to}};
     colour_by_series(encoding, series);
-    encoding.erase("strokeDash");
     encoding["color"]["legend"] = nullptr;
     return Json{{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
   };

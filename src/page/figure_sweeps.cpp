@@ -98,7 +98,6 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   const auto models = Json::array({{{"filter", "datum.kind == 'model'"}}});
   Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
   colour_by_series(encoding, series);
-  encoding.erase("strokeDash");
   encoding["opacity"] = dimmed_unless_picked();
   Json layers = Json::array();
   if (columns.size() > 1) {
@@ -163,7 +162,6 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   Json joined_up = encoding;
   joined_up["detail"] = {{"field", "model"}, {"type", "nominal"}};
   colour_by_series(encoding, series);
-  encoding.erase("strokeDash");
   encoding["opacity"] = dimmed_unless_picked();
   Json bars = encoding;
   bars["y"] = axis_encoding({"low", on_test});
@@ -238,15 +236,11 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
                                  found->low, found->high, found->runs.size()});
           band |= found->low.has_value();
         }
-    for (const size_t c : columns)
-      if (outline.columns[c].ceiling)
-        figure.rows.push_back({"ceiling", "reference", *outline.points[c].at, *outline.columns[c].ceiling, {}, {}, {}});
-    for (const size_t c : columns)
-      if (outline.columns[c].n_gram)
-        figure.rows.push_back({"n-gram", "reference", *outline.points[c].at, *outline.columns[c].n_gram, {}, {}, {}});
-    for (const size_t c : columns)
-      if (outline.columns[c].chance)
-        figure.rows.push_back({"chance", "reference", *outline.points[c].at, *outline.columns[c].chance, {}, {}, {}});
+    for (const auto& [name, value] :
+         {std::pair{"ceiling", &PageColumn::ceiling}, {"n-gram", &PageColumn::n_gram}, {"chance", &PageColumn::chance}})
+      for (const size_t c : columns)
+        if (const auto& level = outline.columns[c].*value)
+          figure.rows.push_back({name, "reference", *outline.points[c].at, *level, {}, {}, {}});
     const auto series = series_of(outline, cells);
     figure.spec =
         line_chart(series, {key, x_title}, {"accuracy", first.squared ? "squared error" : "accuracy", false, true},

@@ -94,14 +94,11 @@ void add_overview(const Outline& outline, PageData& data) {
   Json spec = vega_base(outline.series, plot);
   const Json y = {
       {"field", "column"}, {"type", "nominal"}, {"title", nullptr}, {"sort", order}, {"axis", {{"labelLimit", 220}}}};
-  Json names = Json::array();
-  for (const auto& one : outline.series) names.push_back(one.name);
-  const Json offset = {{"field", "series"}, {"type", "nominal"}, {"sort", names}};
+  const Json offset = {{"field", "series"}, {"type", "nominal"}, {"sort", names_of(outline.series)}};
   Json dots = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({"mean", "accuracy"})}};
   Json bars = {{"y", y}, {"yOffset", offset}, {"x", axis_encoding({"low", "accuracy"})}, {"x2", {{"field", "high"}}}};
   for (Json* encoding : {&dots, &bars}) {
     colour_by_series(*encoding, outline.series);
-    encoding->erase("strokeDash");
     (*encoding)["opacity"] = dimmed_unless_picked();
   }
   const auto ticks = [&](const char* field, int thickness) {

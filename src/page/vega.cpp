@@ -1,5 +1,7 @@
 #include "page/vega.h"
 
+#include <algorithm>
+
 #include "report/palette.h"
 
 namespace sb {
@@ -12,12 +14,6 @@ Json only(const char* kind) {
   return Json::array({{{"filter", std::string("datum.kind == '") + kind + "'"}}});
 }
 
-Json names_of(const std::vector<PageSeries>& series) {
-  Json out = Json::array();
-  for (const auto& one : series) out.push_back(one.name);
-  return out;
-}
-
 // The grey of references has a contrast of 3.9:1 on white and 5.3:1 on black.
 void add_references(Json& layers, const Axis& x, const Axis& y) {
   const Json series = vega(R"({"field": "series", "type": "nominal"})");
@@ -25,28 +21,25 @@ void add_references(Json& layers, const Axis& x, const Axis& y) {
                     {"mark", vega(R"({"type": "line", "strokeDash": [5, 4], "color": "#808080", "clip": true,
                                       "tooltip": {"content": "data"}})")},
                     {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"detail", series}}}});
-  // Labels are at different ends, since the lines of the best learners may coincide.
-  struct Place {
-    const char *align, *end, *which;
-  };
-  for (const Place& place : {Place{"right", "max", "datum.series != 'table learner'"},
-                             Place{"left", "min", "datum.series == 'table learner'"}}) {
-    Json last = only("reference");
-    last.push_back({{"filter", place.which}});
-    last.push_back({{"joinaggregate", Json::array({{{"op", place.end}, {"field", x.field}, {"as", "furthest"}}})}});
-    last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
-    layers.push_back({{"transform", std::move(last)},
-                      {"mark", vega(R"({"type": "text", "align": "", "baseline": "bottom", "dy": -3,
-                                        "color": "#808080", "fontSize": 11})")},
-                      {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", series}}}});
-    layers.back()["mark"]["align"] = place.align;
-  }
+  Json last = only("reference");
+  last.push_back({{"joinaggregate", Json::array({{{"op", "max"}, {"field", x.field}, {"as", "furthest"}}})}});
+  last.push_back({{"filter", "datum." + x.field + " == datum.furthest"}});
+  layers.push_back({{"transform", std::move(last)},
+                    {"mark", vega(R"({"type": "text", "align": "right", "baseline": "bottom", "dy": -3,
+                                      "color": "#808080", "fontSize": 11})")},
+                    {"encoding", {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}, {"text", series}}}});
 }
 
 }  // namespace
 
 Json vega(const char* json) {
   return Json::parse(json);
+}
+
+Json names_of(const std::vector<PageSeries>& series) {
+  Json out = Json::array();
+  for (const auto& one : series) out.push_back(one.name);
+  return out;
 }
 
 Json vega_base(const std::vector<PageSeries>& series, int plot_height) {
@@ -60,16 +53,14 @@ Json vega_base(const std::vector<PageSeries>& series, int plot_height) {
   return out;
 }
 
-void colour_by_series(Json& encoding, const std::vector<PageSeries>& series) {
+void colour_by_series(Json& encoding, const std::vector<PageSeries>& series, bool dashes) {
   const Json legend = {{"orient", "bottom"}, {"columns", legend_columns}, {"title", nullptr}, {"symbolOpacity", 1}};
   encoding["color"] = {
       {"field", "series"}, {"type", "nominal"}, {"scale", {{"domain", names_of(series)}}}, {"legend", legend}};
-  bool dashed = false;
-  for (const auto& one : series) dashed |= one.dash > 0;
-  if (!dashed) return;
-  static const Json dashes = Json::parse("[[1,0],[6,3],[2,2],[8,2,2,2],[4,4],[1,3]]");
+  if (!dashes || std::none_of(series.begin(), series.end(), [](const PageSeries& one) { return one.dash > 0; })) return;
+  static const Json patterns = Json::parse("[[1,0],[6,3],[2,2],[8,2,2,2],[4,4],[1,3]]");
   Json range = Json::array();
-  for (const auto& one : series) range.push_back(dashes[static_cast<size_t>(one.dash) % dashes.size()]);
+  for (const auto& one : series) range.push_back(patterns[static_cast<size_t>(one.dash) % patterns.size()]);
   encoding["strokeDash"] = {{"field", "series"},
                             {"type", "nominal"},
                             {"scale", {{"domain", names_of(series)}, {"range", std::move(range)}}},
@@ -110,12 +101,11 @@ Json line_chart(const std::vector<PageSeries>& series, const Axis& across, const
     Json encoding = {
         {"x", axis_encoding(x)}, {"y", axis_encoding({"low", y.title, y.log, y.zero})}, {"y2", {{"field", "high"}}}};
     colour_by_series(encoding, series);
-    encoding.erase("strokeDash");
     encoding["opacity"] = {{"condition", {{"param", "pick"}, {"value", 0.16}}}, {"value", 0.03}};
     layers.push_back({{"transform", only("model")}, {"mark", {{"type", "area"}}}, {"encoding", std::move(encoding)}});
   }
   Json encoding = {{"x", axis_encoding(x)}, {"y", axis_encoding(y)}};
-  colour_by_series(encoding, series);
+  colour_by_series(encoding, series, true);
   encoding["opacity"] = dimmed_unless_picked();
   layers.push_back({{"transform", only("model")},
                     {"params", Json::array({legend_pick(), pan_and_zoom()})},
@@ -135,7 +125,6 @@ Json bar_chart(const std::vector<PageSeries>& series, const Axis& x, bool refere
   encoding["y"]["sort"] = names_of(series);
   encoding["x"] = axis_encoding(x);
   colour_by_series(encoding, series);
-  encoding.erase("strokeDash");
   encoding["color"]["legend"] = nullptr;
   Json layers = Json::array();
   layers.push_back({{"transform", only("model")},

@@ -17,8 +17,10 @@ struct Axis {
 Json vega(const char* json);  // a piece of a specification
 // Title, background, and the colours of these series as the scale "category".
 Json vega_base(const std::vector<PageSeries>& series, int plot_height);
-// Encodes the column "series" by colour (and by dashes if a model has several settings), with the legend below.
-void colour_by_series(Json& encoding, const std::vector<PageSeries>& series);
+Json names_of(const std::vector<PageSeries>& series);
+// Encodes the column "series" by colour (with `dashes` also by dashes if a model has several settings), with the legend
+// below.
+void colour_by_series(Json& encoding, const std::vector<PageSeries>& series, bool dashes = false);
 Json legend_pick();  // a click on the legend highlights one series
 Json pan_and_zoom();
 Json dimmed_unless_picked();  // an opacity

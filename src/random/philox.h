@@ -30,7 +30,8 @@ enum class Purpose : uint32_t {
   initialisation = 6,
   order = 7,
   symbol = 8,
-  signal = 9
+  signal = 9,
+  position = 10
 };
 
 // The stream of one (seed, split, index, purpose). `block(i)` gives draws 4i..4i+3 as 32-bit words.

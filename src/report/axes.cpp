@@ -67,9 +67,7 @@ std::vector<Recorded> read_record(const std::string& path, const RunTree& tree =
   if (!tree.exists(path)) return {};
   const std::string text = tree.read(path, kMaxRecordBytes);
   const nlohmann::json parsed = parse_bounded(text, kMaxRecordBytes, "suite", path);
-  // Files without a schema are of an older version with another seal. They are accepted, within the bounds below.
-  if (!is_sealed(text) && parsed.contains("schema"))
-    throw bad_input("suite", printable(path, 400) + ": SHA-256 mismatch");
+  if (!is_sealed(text)) throw bad_input("suite", printable(path, 400) + ": SHA-256 mismatch");
   const auto suites = parsed.find("suites");
   if (suites == parsed.end() || !suites->is_array()) throw bad_input("suite", path + ": expected a list of suites");
   std::vector<Recorded> out;

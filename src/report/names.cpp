@@ -12,9 +12,9 @@ namespace {
 using Values = std::vector<std::string>;
 using RowsOfModel = std::map<Values, const Group*>;  // by Labels::row_values
 
-// The fewest axes, found greedily, that tell these rows apart; in their order.
+// The axes that tell these rows apart; the first is the model.
 std::set<size_t> telling_axes(const RowsOfModel& rows, const std::vector<LabelAxis>& axes) {
-  const auto distinct = [&](const std::set<size_t>& chosen) {
+  return fewest_telling(1, axes.size(), rows.size(), [&](const std::set<size_t>& chosen) {
     std::set<std::vector<Values>> found;
     for (const auto& [values, group] : rows) {
       std::vector<Values> one;
@@ -22,21 +22,7 @@ std::set<size_t> telling_axes(const RowsOfModel& rows, const std::vector<LabelAx
       found.insert(std::move(one));
     }
     return found.size();
-  };
-  std::set<size_t> chosen;
-  while (distinct(chosen) < rows.size()) {
-    size_t best = 0, reached = 0;
-    for (size_t axis = 1; axis < axes.size(); ++axis) {  // the first is the model
-      std::set<size_t> more = chosen;
-      if (!more.insert(axis).second) continue;
-      if (const size_t found = distinct(more); found > reached) {
-        reached = found;
-        best = axis;
-      }
-    }
-    chosen.insert(best);
-  }
-  return chosen;
+  });
 }
 
 Values quirks_of(const Group& group) {
@@ -79,6 +65,24 @@ std::vector<size_t> partition(const std::vector<Group>& groups, const ValueOf& v
 }
 
 }  // namespace
+
+std::set<size_t> fewest_telling(size_t first, size_t end, size_t most,
+                                const std::function<size_t(const std::set<size_t>&)>& distinct) {
+  std::set<size_t> chosen;
+  while (distinct(chosen) < most) {
+    size_t best = 0, reached = 0;
+    for (size_t i = first; i < end; ++i) {
+      std::set<size_t> more = chosen;
+      if (!more.insert(i).second) continue;
+      if (const size_t found = distinct(more); found > reached) {
+        reached = found;
+        best = i;
+      }
+    }
+    chosen.insert(best);
+  }
+  return chosen;
+}
 
 std::string scale_name(const Group& group) {
   std::map<std::string, std::string> config;

@@ -1,9 +1,15 @@
-// Internal to labels: short names for rows and scales.
+// Short names for rows and scales.
 #pragma once
+#include <functional>
+#include <set>
+
 #include "report/labels.h"
 
 namespace sb {
 
+// The fewest numbers of [first, end), chosen greedily, with which `distinct` counts `most` different things.
+std::set<size_t> fewest_telling(size_t first, size_t end, size_t most,
+                                const std::function<size_t(const std::set<size_t>&)>& distinct);
 // The scale (configs/scales) whose grammar and length of sequences this group has: "quick", "small", "paper", or "".
 std::string scale_name(const Group& group);
 std::string scale_name(const std::map<std::string, std::string>& config);  // the config of a result

@@ -165,7 +165,8 @@ std::optional<PaperFigure> paper_figure(const Result& result) {
   for (const auto& [key, value] : result.config) {
     const bool data = key.starts_with("grammar.") || key.starts_with("task.");
     if (data && key != "grammar.seed" && !fixed_settings(result.task).contains(key)) return std::nullopt;
-    if (key == "train.order_seed" || key == "train.schedule") return std::nullopt;  // the paper has neither
+    if (key == "train.order_seed" || key == "train.schedule" || key == "train.position_stretch")
+      return std::nullopt;  // the paper has none of them
   }
   return row->figure[task];
 }

@@ -94,13 +94,6 @@ void write_pieces(const std::string& path, const Pieces& pieces, FileSystem& fil
 
 }  // namespace
 
-std::string sealed_safetensors(const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata) {
-  const Pieces pieces = sealed_pieces(tensors, std::move(metadata));
-  std::string content = pieces.header;
-  for (const auto piece : pieces.data) content += piece;
-  return content;
-}
-
 std::string write_sealed_safetensors(const std::string& path, const std::vector<NamedBytes>& tensors,
                                      std::map<std::string, std::string> metadata, FileSystem& files) {
   const Pieces pieces = sealed_pieces(tensors, std::move(metadata));

@@ -20,9 +20,7 @@ struct NamedBytes {
   const void* data = nullptr;
 };
 
-// The bytes of a sealed safetensors file. Metadata must not hold "sha256".
-std::string sealed_safetensors(const std::vector<NamedBytes>& tensors, std::map<std::string, std::string> metadata);
-// Writes the same bytes without copying the tensors; returns the SHA-256 of the file.
+// Writes a sealed safetensors file without copying the tensors; returns its SHA-256. Metadata must not hold "sha256".
 std::string write_sealed_safetensors(const std::string& path, const std::vector<NamedBytes>& tensors,
                                      std::map<std::string, std::string> metadata,
                                      FileSystem& files = real_file_system());

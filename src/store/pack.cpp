@@ -110,10 +110,7 @@ class Packer {
     if (!tree_.exists(path)) return;
     try {
       std::string text = tree_.read(path, kMaxRecordBytes);
-      // Files without a schema are of an older version with another seal; tables accept them.
-      const auto parsed = parse_bounded(text, kMaxRecordBytes, "suite", path);
-      const bool older = !parsed.contains("schema") && parsed.contains("suites");
-      if (!is_sealed(text) && !older) throw bad_input("suite", path + ": SHA-256 mismatch");
+      if (!is_sealed(text)) throw bad_input("suite", path + ": SHA-256 mismatch");
       add(folder, "", record_name, std::move(text));
     } catch (const Error& error) {
       refuse(error.what());

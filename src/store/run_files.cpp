@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/replace_file.h"
 #include "base/sha256.h"
@@ -19,29 +20,8 @@ namespace fs = std::filesystem;
 constexpr int64_t most_updates = int64_t{1} << 53;
 constexpr int64_t config_schema = 3;
 
-// The schema that an object of JSON names; 0: none that can be read.
-int64_t schema_of(const std::string& text, const std::string& path) {
-  try {
-    const nlohmann::json parsed = parse_bounded(text, kMaxResultBytes, "run", path);
-    const auto found = parsed.find("schema");
-    return found != parsed.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
-  } catch (const Error&) {
-    return 0;
-  }
-}
-
-OtherSchema other_schema(int64_t schema, int64_t expected, const std::string& path) {
-  return OtherSchema(
-      schema, expected,
-      "[run] " + path + ": schema " + std::to_string(schema) + ", this program reads " + std::to_string(expected));
-}
-
-// Throws OtherSchema for an older schema with a valid old seal, else bad_input.
-void check_seal(const std::string& text, const std::string& path, int64_t expected) {
-  if (is_sealed(text)) return;
-  const int64_t schema = schema_of(text, path);
-  if (schema > 0 && schema < expected && was_sealed(text)) throw other_schema(schema, expected, path);
-  throw bad_input("run", path + ": SHA-256 mismatch");
+void check_seal(const std::string& text, const std::string& path) {
+  if (!is_sealed(text)) throw bad_input("run", path + ": SHA-256 mismatch");
 }
 
 }  // namespace
@@ -79,12 +59,14 @@ StoredConfig read_stored_config(const std::string& folder, const RunTree& tree) 
 }
 
 StoredConfig parse_stored_config(const std::string& text, const std::string& path) {
-  check_seal(text, path, config_schema);
+  check_seal(text, path);
   const nlohmann::json parsed = parse_bounded(text, kMaxConfigFileBytes, "run", path);
   FieldReader reader(parsed, "run", path);
   int64_t schema = 1;  // before it was named
   if (parsed.contains("schema")) reader.whole("schema", schema, 1, most_updates);
-  if (schema != config_schema) throw other_schema(schema, config_schema, path);
+  if (schema != config_schema)
+    throw OtherSchema(schema, config_schema,
+                      formatted("[run] {}: schema {}, this program reads {}", path, schema, config_schema));
   StoredConfig config;
   std::string digest;
   reader.text("run_id", config.run_id);
@@ -102,7 +84,7 @@ StoredConfig parse_stored_config(const std::string& text, const std::string& pat
 std::string load_result_text(const std::string& folder, const RunTree& tree) {
   const std::string path = file_in(folder, "result.json");
   std::string text = tree.read(path, kMaxResultBytes);
-  check_seal(text, path, result_schema);
+  check_seal(text, path);
   return text;
 }
 

@@ -1,7 +1,6 @@
 #include "store/run_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -95,13 +94,6 @@ bool holds(const std::string& path, const std::string& token) {
 
 std::string described(const Last& last) {
   return last.record ? holder_text(*last.record) : "another process";
-}
-
-// Whether an earlier version left this file ("process 12 on host since …"). Its lock was a flock, which died with it.
-bool left_by_older(const std::string& path, const std::string& content) {
-  if (!content.starts_with("process ")) return false;
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  return file.open() && ::flock(file.get(), LOCK_SH | LOCK_NB) == 0;
 }
 
 // Writes the text and makes it visible to other machines: closing any descriptor of the file flushes it on a network
@@ -236,7 +228,7 @@ RunLock::RunLock(const std::string& path, LockWatch* watch) {
         watch->proof_ = kMissedBeats * every;
       }
       const bool still = watch != nullptr && watch->still(last->content, last->token, every, kMissedBeats * every);
-      const bool free = last->record ? !last->record->held : left_by_older(last->files.back(), last->content);
+      const bool free = last->record && !last->record->held;
       if (!free && holder != Holder::gone && !still)
         throw Error(Exit::stopped, formatted("[run] {} is held by {}", path, described(*last)));
       target = next_of(path, last->token);

@@ -51,17 +51,6 @@ bool is_sealed(std::string_view content) {
   return at != std::string_view::npos && content.substr(at, digits) == seal_digits({&content, 1}, at);
 }
 
-bool was_sealed(std::string_view content) {
-  constexpr size_t piece = size_t{4} << 20;
-  const size_t at = find_seal(content);
-  if (at == std::string_view::npos) return false;
-  std::string blank(content);
-  blank.replace(at, digits, blank_seal());
-  Sha256 all;
-  for (size_t i = 0; i <= blank.size() / piece; ++i) all.update(sha256_hex(blank.substr(i * piece, piece)));
-  return content.substr(at, digits) == all.hex();
-}
-
 std::string sealed_json(std::string_view object) {
   const size_t end = object.find_last_of('}');
   if (end == std::string_view::npos) throw check_failed("seal", "expected a JSON object");

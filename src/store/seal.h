@@ -13,8 +13,6 @@ namespace sb {
 std::string blank_seal();                  // 64 zeros: value of the key "sha256" before sealing
 void seal(std::string& content);           // writes the digest over the zeros
 bool is_sealed(std::string_view content);  // the seal exists and is correct
-// The same for files before schema 3, which digest the hex digests of their 4 MiB pieces.
-bool was_sealed(std::string_view content);
 
 // For files too large to copy. find_seal: position of the seal's digits in the piece that contains them (npos: none).
 // seal_digits: the digits for a file made of these pieces, with the seal at byte `at`.

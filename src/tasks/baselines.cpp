@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kBackoff = 0.5;  // b of the header
 constexpr double kTablePrune = 1e-4;
-constexpr size_t kGrain = 16;
 constexpr uint64_t kDrawnAtOnce = 4096;  // training samples in memory at a time
 
 // What labelled samples tell of transitions: counts per pair of states, starts as transitions from '#'.
@@ -119,7 +118,7 @@ double table_accuracy(const GapTask& task, const Counts& counts, Split split, ui
                       int threads, const std::function<void()>& poll = {}) {
   const Language& language = task.language();
   const size_t round = samples_a_round(task, split, threads);
-  const size_t grain = std::clamp<size_t>(round / static_cast<size_t>(thread_count(threads, round)), 1, kGrain);
+  const size_t grain = even_grain(round, threads);
   std::vector<uint64_t> right(round);
   uint64_t total = 0;
   for (uint64_t from = 0; from < samples; from += round) {
@@ -150,10 +149,6 @@ double table_accuracy(const GapTask& task, const Counts& counts, Split split, ui
     for (const uint64_t r : right) total += r;
   }
   return static_cast<double>(total) / (static_cast<double>(samples) * language.length());
-}
-
-void expect_samples(uint64_t samples, const char* what) {
-  if (samples == 0) throw bad_input("baselines", std::string(what) + ", expected at least 1, got 0");
 }
 
 }  // namespace

@@ -12,10 +12,9 @@
 namespace sb {
 namespace {
 
-constexpr size_t kRound = 512;            // most samples held in memory at once
+constexpr size_t kRoundSamples = 512;     // most samples held in memory at once
 constexpr double kRoundFrames = 1 << 15;  // a thread
-constexpr size_t kGrain = 16;
-constexpr double kNotAsked = -1;  // instead of a probability
+constexpr double kNotAsked = -1;          // instead of a probability
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Means over the asked elements of one sample.
@@ -38,9 +37,9 @@ std::unique_ptr<Oracle> expect_oracle(const Task& task, Split split) {
 }
 
 size_t samples_a_round(const Task& task, Split split, int threads) {
-  const double workers = thread_count(threads, kRound);
+  const double workers = thread_count(threads, kRoundSamples);
   const double fitting = workers * kRoundFrames / std::max(1.0, task.mean_frames(split));
-  return static_cast<size_t>(std::clamp(fitting, workers, static_cast<double>(kRound)));
+  return static_cast<size_t>(std::clamp(fitting, workers, static_cast<double>(kRoundSamples)));
 }
 
 void expect_asked(const Ceiling& ceiling) {
@@ -59,7 +58,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   RunningMean accuracy, filter_accuracy, upper_bound, realised, last_frame, entropy_rate;
   std::vector<double> asked(elements, 0.0);  // samples that ask for the element
   const size_t most = samples_a_round(task, request.split, request.threads);
-  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
+  const size_t grain = even_grain(most, request.threads);
   for (uint64_t done = 0; done < request.samples;) {
     const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
     std::vector<SampleFigures> figures(round);

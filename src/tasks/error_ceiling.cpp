@@ -9,8 +9,6 @@
 namespace sb {
 namespace {
 
-constexpr size_t kGrain = 16;
-
 // What one sample adds.
 struct SampleErrors {
   double frames = 0;                          // asked for
@@ -83,7 +81,7 @@ ErrorCeiling error_ceiling(const Task& task, const CeilingRequest& request) {
   std::vector<double> sums(elements, 0.0), frames(elements, 0.0);
   RunningMean mse, counted;
   const size_t most = samples_a_round(task, request.split, request.threads);
-  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
+  const size_t grain = even_grain(most, request.threads);
   for (uint64_t done = 0; done < request.samples;) {
     const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
     std::vector<SampleErrors> errors(round);

@@ -4,11 +4,6 @@
 #include "tasks/filter_core.h"
 
 namespace sb {
-namespace {
-
-constexpr double kPrune = 1e-30;
-
-}  // namespace
 
 // The language with strings conditioned on fitting the length.
 class FilterModel {

@@ -15,6 +15,8 @@
 
 namespace sb {
 
+constexpr double kPrune = 1e-30;  // even the sum of hypotheses with a smaller weight is lost in a double
+
 // on[m] = P(the gap continues | m gap frames so far), stop[m] = P(it ends there), for m = 0 .. longest.
 struct GapHazard {
   explicit GapHazard(const GapConfig& gap) : start(gap.start) {
@@ -55,8 +57,8 @@ template <class Model>
 class FilterCore {
  public:
   // `elements`: elements of a sample; 0 for a model without length, where `used` stays 0 and all elements from
-  // gap.start on share one index. Hypotheses with a weight below `prune` are dropped; at 1e-30 even their sum is lost
-  // in a double. The model must outlive the filter.
+  // gap.start on share one index. Hypotheses with a weight below `prune` are dropped. The model must outlive the
+  // filter.
   FilterCore(const Model& model, const GapConfig& gap, int elements, double prune)
       : model_(model), content_(gap.content), hazard_(gap), elements_(elements), prune_(prune) {
     reset();

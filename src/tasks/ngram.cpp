@@ -16,7 +16,7 @@ __extension__ using Wide = unsigned __int128;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 31;  // of training elements
 constexpr size_t kGrain = 64;                      // samples
 constexpr int kMaxKeyBits = 128;
-constexpr size_t kRound = size_t{1} << 22;  // elements that are scored at a time
+constexpr size_t kRoundElements = size_t{1} << 22;  // elements that are scored at a time
 
 // An element's key: symbols, the nearest in the highest bits, then its answer. If the answer tells the element's own
 // symbol, the key holds only the symbols before it. Sorted keys of one symbol have the elements of every context side
@@ -63,7 +63,7 @@ class Counter {
   // n-gram predicts right; right[0]: the same for the most frequent answer.
   template <class Visit>
   void score(Split split, uint64_t first, uint64_t samples, const Visit& visit) {
-    const uint64_t round = std::max<uint64_t>(1, kRound / length_);
+    const uint64_t round = std::max<uint64_t>(1, kRoundElements / length_);
     for (uint64_t done = 0; done < samples; done += round) {
       const Keys drawn = keys_of(split, first + done, std::min(round, samples - done));
       const auto marks = marks_of(drawn.keys);
@@ -265,11 +265,11 @@ NgramFigures figures(const NgramSource& source, const NgramRequest& request) {
   return out;
 }
 
+}  // namespace
+
 void expect_samples(uint64_t samples, const char* what) {
   if (samples == 0) throw bad_input("baselines", std::string(what) + ", expected at least 1, got 0");
 }
-
-}  // namespace
 
 TaskConfig symbols_only(TaskConfig task) {
   task.number = 0;

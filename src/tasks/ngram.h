@@ -42,6 +42,7 @@ struct NgramFigures {
 TaskConfig symbols_only(TaskConfig task);
 // Maximum number of training samples (memory limit); with more, count_ngrams throws bad_input.
 uint64_t most_counted_samples(const NgramSource& source);
+void expect_samples(uint64_t samples, const char* what);  // throws bad_input if there are none
 
 // Memory: 8 bytes per training element, 16 with more than 127 symbols. Time: one sort of the training elements.
 NgramFigures count_ngrams(const NgramSource& source, const NgramRequest& request);

@@ -10,13 +10,12 @@
 namespace sb {
 namespace {
 
-constexpr size_t kGrain = 16;
 constexpr double kLeast = 1e-30;  // as the metric bounds a prediction
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoAnswer = std::numeric_limits<double>::quiet_NaN();
 
 // What one sample adds.
-struct SampleFigures {
+struct PredictFigures {
   double asked = 0;                                   // elements with an answer
   double accuracy = 0, counted = 0, upper_bound = 0;  // means over these
   double kl = 0, kl_counted = 0, kl_bound = 0;        // means over all elements
@@ -57,8 +56,8 @@ class SampleWalk {
         law_(now_) {}
 
   // `answers`, `accuracy` and `kl`: [elements]. `accuracy` is NaN for elements without an answer.
-  SampleFigures run(const Batch& batch, const std::vector<int32_t>& answers, double* accuracy, double* kl) {
-    SampleFigures out;
+  PredictFigures run(const Batch& batch, const std::vector<int32_t>& answers, double* accuracy, double* kl) {
+    PredictFigures out;
     const double elements = batch.elements;
     out.asked = elements - static_cast<double>(std::count(answers.begin(), answers.end(), -1));
     oracle_->reset();
@@ -74,7 +73,7 @@ class SampleWalk {
         for (size_t c = 0; c < now_.size(); ++c) law_[c] += now_[c];
       }
       const int gap_frames = frames - 1;
-      accuracy[e] = kNone;
+      accuracy[e] = kNoAnswer;
       if (const int32_t answer = answers[static_cast<size_t>(e)]; answer >= 0) {
         const auto named = std::max_element(next_.begin(), next_.end()) - next_.begin();
         oracle_->next_classes(now_.data(), gap_frames);
@@ -119,10 +118,10 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
   std::vector<double> asked(elements, 0.0);  // samples that ask for the element
   double unit = 0;                           // elements that the first sample with an answer asks for: weight 1
   const size_t most = samples_a_round(task, request.split, request.threads);
-  const size_t grain = std::clamp<size_t>(most / static_cast<size_t>(thread_count(request.threads, most)), 1, kGrain);
+  const size_t grain = even_grain(most, request.threads);
   for (uint64_t done = 0; done < request.samples;) {
     const size_t round = static_cast<size_t>(std::min<uint64_t>(most, request.samples - done));
-    std::vector<SampleFigures> figures(round);
+    std::vector<PredictFigures> figures(round);
     std::vector<double> right(round * elements), far(round * elements);
     parallel_for(round, grain, request.threads, [&](size_t begin, size_t end) {
       SampleWalk walk(task.oracle(request.split), laws);
@@ -154,7 +153,7 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
     if (request.progress) request.progress(done);
   }
   for (size_t e = 0; e < elements; ++e)
-    out.by_position[e] = asked[e] == 0 ? kNone : std::min(1.0, out.by_position[e] / asked[e]);
+    out.by_position[e] = asked[e] == 0 ? kNoAnswer : std::min(1.0, out.by_position[e] / asked[e]);
   while (!out.by_position.empty() && std::isnan(out.by_position.back())) out.by_position.pop_back();
   for (double& value : out.kl_by_position) value /= static_cast<double>(request.samples);
   const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up

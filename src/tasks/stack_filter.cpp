@@ -11,7 +11,6 @@
 namespace sb {
 namespace {
 
-constexpr double kPrune = 1e-30;   // as in the exact filter: even the sum of what is dropped is lost in a double
 constexpr int32_t kBottom = 0;     // the node below every stack: nonterminal 0, any number of times
 constexpr int16_t kEndSymbol = 0;  // '#'
 constexpr size_t kFewNodes = 64;   // are not worth collecting

@@ -33,6 +33,7 @@ RunConfig config_of(const GpuBenchRequest& request, const GpuBenchCase& asked) {
   config.model.name = asked.model;
   config.model.width = asked.width;
   config.model.layers = request.layers;
+  if (request.heads > 0) config.model.switches["heads"] = std::to_string(request.heads);
   config.train.batch = asked.batch;
   config.train.device = DeviceKind::cuda;
   config.train.precision = request.precision;

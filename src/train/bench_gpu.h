@@ -19,6 +19,7 @@ struct GpuBenchRequest {
   std::vector<GpuBenchCase> cases;
   Precision precision = Precision::amp;
   int layers = 8;
+  int heads = 0;  // 0: the default of the width
   int repeats = 20;
   std::function<void(const std::string& line)> progress;
 };

@@ -1,4 +1,5 @@
-// Access to the GPU without CUDA's headers. Builds with CUDA compile gpu_present.cpp, others gpu_absent.cpp.
+// Access to the GPU without CUDA's headers. Builds with CUDA compile gpu_present.cpp and gpu_executor.cpp,
+// others gpu_absent.cpp.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -4,8 +4,10 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
+#include "random/philox.h"
 
 namespace sb {
 namespace {
@@ -60,6 +62,26 @@ TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool
   const NoiseOfFrames noise{frames.channels, frames.noise, frames.seed, frames.split};
   return {std::move(frames), std::move(input), std::move(symbol), noise, std::move(target), std::move(samples), real,
           std::move(value)};
+}
+
+at::Tensor random_positions(const Batch& batch, int stretch, uint64_t seed, bool pinned) {
+  at::Tensor out = at::zeros({batch.batch, batch.frames}, options(at::kInt, pinned));
+  for (int b = 0; b < batch.batch; ++b) {
+    const PhiloxStream stream(seed, static_cast<uint32_t>(batch.split), batch.samples[static_cast<size_t>(b)],
+                              Purpose::position);
+    const auto frames = static_cast<uint64_t>(batch.real_frames(b));
+    const uint64_t sizes = frames * static_cast<uint64_t>(stretch - 1) + 1;
+    std::array<uint32_t, 4> words = stream.block(0);
+    const uint64_t range = frames + (words[0] * sizes >> 32);
+    // Takes each position with the probability that it is one of those still to be taken.
+    int32_t* row = out.data_ptr<int32_t>() + int64_t{b} * batch.frames;
+    for (uint64_t position = 0, taken = 0; taken < frames; ++position) {
+      if (position % 4 == 0) words = stream.block(static_cast<uint32_t>(1 + position / 4));
+      if (words[position % 4] * (range - position) >> 32 < frames - taken)
+        row[taken++] = static_cast<int32_t>(position);
+    }
+  }
+  return out;
 }
 
 Batch rows_of(const Batch& batch, int first, int last) {

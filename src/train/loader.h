@@ -27,13 +27,14 @@ struct NoiseOfFrames {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;         // [batch, frames, channels]; undefined for a GPU that makes one-hot frames with noise
-  at::Tensor symbol;        // from these symbols, [batch, frames] int16 (else undefined),
-  NoiseOfFrames noise;      // and these parameters
-  at::Tensor target;        // [batch * frames] int64: the target of the frame; -1: none
-  at::Tensor samples;       // [batch] int64: index of each row's sample
-  int64_t real_frames = 0;  // frames with a target, counted on the host to avoid waiting for a device
-  at::Tensor value = {};    // [batch, frames, answers]: wanted outputs under squared error; else undefined
+  at::Tensor input;           // [batch, frames, channels]; undefined for a GPU that makes one-hot frames with noise
+  at::Tensor symbol;          // from these symbols, [batch, frames] int16 (else undefined),
+  NoiseOfFrames noise;        // and these parameters
+  at::Tensor target;          // [batch * frames] int64: the target of the frame; -1: none
+  at::Tensor samples;         // [batch] int64: index of each row's sample
+  int64_t real_frames = 0;    // frames with a target, counted on the host to avoid waiting for a device
+  at::Tensor value = {};      // [batch, frames, answers]: wanted outputs under squared error; else undefined
+  at::Tensor positions = {};  // [batch, frames] int32: of train.position_stretch; undefined: 0, 1, …
 };
 
 // Returns frames [from, to) as [batch, to - from, channels]. `type` is float or double. The noise is drawn in float, so
@@ -42,6 +43,11 @@ at::Tensor dense_frames(const Batch& batch, int from, int to, at::ScalarType typ
 // Throws check_failed if a target is not a valid answer of the task. `for_gpu`: all in pinned memory, which a GPU
 // copies asynchronously, and symbols instead of one-hot frames.
 TensorBatch to_tensors(Batch frames, const Task& task, at::ScalarType type, bool for_gpu = false);
+
+// Random positions of the frames of each row, [batch, frames] int32 (train.position_stretch). A sample of T frames gets
+// a range of T to stretch × T positions, all sizes equally likely, and a random subset of T of them in ascending order.
+// So positions are spread, but plain ones stay among them. They depend on the seed and on the sample; padding has 0.
+at::Tensor random_positions(const Batch& batch, int stretch, uint64_t seed, bool pinned = false);
 
 // Returns rows [first, last) of a batch, with the frame count of the whole batch.
 Batch rows_of(const Batch& batch, int first, int last);

@@ -39,6 +39,15 @@ void check_model(const RunConfig& config) {
   check_network(network_config(config, any_inputs, any_outputs));
 }
 
+void check_positions(const RunConfig& config) {
+  const auto names = model_names();
+  if (config.train.position_stretch == 1 || std::find(names.begin(), names.end(), config.model.name) == names.end())
+    return;
+  if (!find_model(config.model.name).traits.has_positions)
+    throw bad_input("train.position_stretch", formatted("{} has no positions, expected 1, got {}", config.model.name,
+                                                        config.train.position_stretch));
+}
+
 NetworkKeys network_keys(const RunConfig& config) {
   const ModelConfig model = network_config(config, any_inputs, any_outputs);
   NetworkKeys out;
@@ -138,7 +147,7 @@ ModelRules model_rules() {
   rules.switches = switch_names();
   rules.table = switch_rows();
   rules.each_switch = check_each_switch;
-  rules.checks = {check_model};
+  rules.checks = {check_model, check_positions};
   rules.network = network_keys;
   rules.unread = unread_keys;
   rules.has_gpu = has_gpu;

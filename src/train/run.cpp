@@ -68,12 +68,19 @@ Standing hand_over(ProcessGroup& group, Trainer& trainer, Standing mine) {
   return {word[0], word[1] != 0};
 }
 
+TensorBatch training_tensors(Batch frames, const Task& task, const TrainSection& train, bool for_gpu) {
+  TensorBatch out = to_tensors(std::move(frames), task, storage_type(train), for_gpu);
+  if (train.position_stretch > 1)
+    out.positions = random_positions(out.frames, train.position_stretch, train.seed, for_gpu);
+  return out;
+}
+
 // This rank's rows of a batch. All ranks draw the whole batch, since samples are cheap. So each rank knows the frame
 // count of the longest sample and the number of frames of the update.
 TensorBatch share_of(const ProcessGroup& group, const Batch& whole, const Task& task, const TrainSection& train,
                      bool for_gpu) {
   const auto [first, last] = group.rows(whole.batch);
-  TensorBatch out = to_tensors(rows_of(whole, first, last), task, storage_type(train), for_gpu);
+  TensorBatch out = training_tensors(rows_of(whole, first, last), task, train, for_gpu);
   out.real_frames = asked_frames(whole, task);
   return out;
 }
@@ -159,7 +166,7 @@ class Run {
   bool for_gpu() const { return !run_.trainer.device().is_cpu(); }
 
   TensorBatch tensors_of(Batch frames, const Task& task) const {
-    return to_tensors(std::move(frames), task, storage_type(train_), for_gpu());
+    return training_tensors(std::move(frames), task, train_, for_gpu());
   }
 
   void begin_update() {

@@ -82,7 +82,7 @@ void StoredRunEvaluator::load_file(const std::function<void(const std::string&)>
   out_.weights = "file";
   std::string content = read_file(request_.weights, kMaxWeightsBytes);
   // Weights of other programs have no seal.
-  if (find_seal(content) != std::string::npos && !is_sealed(content) && !was_sealed(content)) {
+  if (find_seal(content) != std::string::npos && !is_sealed(content)) {
     throw bad_input("eval --weights", "SHA-256 mismatch, " + printable(request_.weights, 400));
   }
   out_.weights_sha256 = sha256_hex(content);

@@ -168,6 +168,7 @@ at::Tensor Trainer::gradients(const TensorBatch& batch, bool dropout, int64_t mi
     pass.seed = config_.train.seed;
     pass.update = number_;
     pass.samples = batch.samples.narrow(0, first, each);
+    if (batch.positions.defined()) pass.positions = batch.positions.narrow(0, first, each);
     const at::Tensor x = input.narrow(0, first, each), asked = target.narrow(0, first, each);
     const at::Tensor divisor = summed ? asked.ge(0).sum().clamp_min(1) : frames_;
     const at::Tensor loss = batch.value.defined()
@@ -302,8 +303,8 @@ void Trainer::share_state(int64_t updates) {
 }
 
 // Works in micro-batches and computes logits in blocks of frames, so it needs no more memory than the update.
-Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind,
-                             int64_t micros) {
+Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples, const at::Tensor& positions,
+                             int64_t update, Forward kind, int64_t micros) {
   constexpr int64_t stretch = 256;  // frames
   Divergence out;
   out.update = update;
@@ -327,6 +328,7 @@ Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples,
     const int64_t begin = m * input.size(0) / micros, each = (m + 1) * input.size(0) / micros - begin;
     place = 0;
     pass.samples = samples.narrow(0, begin, each).to(device());
+    if (positions.defined()) pass.positions = positions.narrow(0, begin, each);
     const at::Tensor hidden = network_.hidden(input.narrow(0, begin, each).to(device()), pass);
     for (int64_t from = 0; from < hidden.size(1); from += stretch) {
       observe(-1, "logits", network_.decode(hidden.narrow(1, from, std::min(stretch, hidden.size(1) - from))));
@@ -337,7 +339,7 @@ Divergence Trainer::first_in(const at::Tensor& input, const at::Tensor& samples,
 
 Divergence Trainer::locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind) {
   try {
-    return first_in(input, samples, update, kind, 1);
+    return first_in(input, samples, {}, update, kind, 1);
   } catch (const c10::OutOfMemoryError&) {
     return {update, -1, ""};
   }
@@ -355,7 +357,8 @@ Divergence Trainer::locate(const TensorBatch& batch, int64_t update) {
     here.target = batch.target.to(device());
     here.samples = batch.samples.to(device());
     if (batch.value.defined()) here.value = batch.value.to(device());
-    Divergence out = first_in(frames_of(here), here.samples, update, Forward::update, micro_batches_);
+    if (batch.positions.defined()) here.positions = batch.positions.to(device());
+    Divergence out = first_in(frames_of(here), here.samples, here.positions, update, Forward::update, micro_batches_);
     if (!out.tensor.empty()) return out;
     // The forward pass is finite. Names the last parameter, in network order, whose gradient is not finite: the
     // backward pass reached it first. Computes the gradients again, since later updates may have overwritten them.

@@ -99,6 +99,7 @@ class Trainer {
   // empty if all values are finite, or if the device's memory does not suffice to check them.
   enum class Forward { update, evaluation };
   Divergence locate_forward(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind);
+  bool randomises_positions() const { return config_.train.position_stretch > 1; }
 
   Network& network() { return network_; }
   const Network& network() const { return network_; }
@@ -121,7 +122,9 @@ class Trainer {
  private:
   at::Tensor frames_of(const TensorBatch& batch) const;
   bool sums_micro_batches() const;
-  Divergence first_in(const at::Tensor& input, const at::Tensor& samples, int64_t update, Forward kind, int64_t micros);
+  // `positions`: of the update; undefined: plain ones.
+  Divergence first_in(const at::Tensor& input, const at::Tensor& samples, const at::Tensor& positions, int64_t update,
+                      Forward kind, int64_t micros);
   std::array<at::Tensor, 3> flats() const;  // weights and moments
   at::Tensor mirrored(size_t which) const;  // starts an asynchronous copy of flats()[which] to the host
   std::vector<NamedBytes> named(size_t which, const at::Tensor& flat) const;

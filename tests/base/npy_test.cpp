@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "expect.h"
 
 namespace sb {
 namespace {
@@ -19,13 +20,7 @@ std::string header(const std::string& type, const std::string& order, const std:
 }
 
 std::string fault_of(const std::string& bytes) {
-  try {
-    parse_npy(bytes, "a.npy");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error.what();
-  }
-  return "read";
+  return error_line([&] { parse_npy(bytes, "a.npy"); });
 }
 
 TEST(Npy, ReadsTypeShapeAndValues) {

@@ -164,24 +164,6 @@ TEST(Ceiling, ComparesWithBaselinesOnRequest) {
   EXPECT_GT(b["table_learner"].get<double>(), b["majority"].get<double>());
 }
 
-TEST(Ceiling, UsesSameTestGapsAsConfig) {
-  const auto task = [](const std::vector<std::string>& options) {
-    const Outcome outcome =
-        run(std::vector<std::string>{"ceiling", "--samples", "2", "--json", "-"} + options + kSmall);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return json::parse(outcome.out)["task"];
-  };
-  EXPECT_EQ(task({"--task", "2"})["test_gap"]["min"], 10);
-  EXPECT_EQ(task({"--task", "2", "--gap-max", "50"})["test_gap"]["min"], 50);
-  EXPECT_EQ(task({"--task", "2", "--gap-max", "50"})["test_gap"]["law"], "constant");
-  const std::vector<std::string> learnt = {"--baselines", "--train-samples", "3"};  // from gaps of training
-  EXPECT_EQ(task(learnt +
-                 std::vector<std::string>{"--task", "2", "--gap-max", "50", "--test-gap-min", "7"})["test_gap"]["min"],
-            7);
-  EXPECT_EQ(task({"--task", "3", "--gap-probability", "0.5"})["test_gap"]["probability"], 0.5);
-  EXPECT_EQ(task({"--task", "1", "--gap-min", "4"})["test_gap"]["min"], 4);
-}
-
 TEST(Ceiling, IncludesKlForPredictObjective) {
   const std::vector<std::string> ask = {"ceiling", "--task", "1", "--samples", "50", "--json", "-"};
   const json state = json::parse(run(ask + kSmall).out);

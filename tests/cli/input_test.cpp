@@ -86,15 +86,12 @@ TEST(OptionsWithoutEffect, AreRejectedIfOutputDoesNotDependOnThem) {
   const auto generate = [](const std::vector<std::string>& options, const std::string& says) {
     refused(std::vector<std::string>{"generate", "--count", "1"} + options, says);
   };
-  generate({"--task", "1", "--test-gap-min", "2", "--out", "x"},
-           "[generate --test-gap-min] has no effect on split train, expected --gap options or another --split");
   generate({"--task", "1", "--noise", "0.5", "--out", "x"}, "[generate --noise] has no effect on symbols and gaps");
   generate({"--task", "1", "--objective", "predict", "--out", "x"}, "[generate --objective] has no effect");
   generate({"--task", "1", "--digest"}, "[generate --task] has no effect on --digest");
   generate({"--gap-law", "constant", "--digest"}, "[generate --gap-law] has no effect on --digest");
   generate({"--format", "npz", "--digest"}, "[generate --format] has no effect on --digest");
   refused({"ceiling", "--train-samples", "5"}, "[ceiling --train-samples] has no effect without --baselines");
-  refused({"ceiling", "--split", "train", "--test-gap-law", "none"}, "[ceiling --test-gap-law] has no effect");
 }
 
 TEST(OtherKinds, RejectWhatTheyDoNotHaveInOneLine) {
@@ -129,7 +126,7 @@ TEST(OptionsWithAnEffect, AreAcceptedAtAnyValue) {
   taken({"generate", "--count", "2", "--task", "2", "--gap-min", "1", "--out", "-"});
   taken({"generate", "--count", "2", "--task", "2", "--split", "test", "--gap-max", "10", "--out", "-"});
   taken({"generate", "--count", "2", "--task", "1", "--split", "test", "--gap-min", "1", "--out", "-"});
-  taken({"generate", "--count", "2", "--split", "valid", "--test-gap-law", "constant", "--out", "-"});
+  taken({"generate", "--count", "2", "--split", "valid", "--gap-law", "constant", "--out", "-"});
   taken({"generate", "--count", "2", "--task", "2", "--noise", "0.2", "--objective", "state", "--dense", "--format",
          "npz", "--out", "/dev/null"});
   taken({"ceiling", "--samples", "2", "--task", "2", "--gap-max", "10"});

@@ -267,6 +267,9 @@ TEST(Suite, SuggestsNearestShippedNames) {
   EXPECT_TRUE(has(said("task3"), ", did you mean cpu/task3, experiments/task3 or paper/task3?"));
   EXPECT_TRUE(has(said("nosuch"), "'nosuch', the nearest are "));
   EXPECT_LT(said("nosuch").size(), 300U) << "not all of them";
+  EXPECT_EQ(refused({"train", "word_problem"}),
+            "[train FILE] 'word_problem' is a kind of task, not a config; a config of two lines is enough: "
+            "printf '[task]\\nkind = \"word_problem\"\\n' > word_problem.toml\n");
   EXPECT_EQ(said(SB_SOURCE_DIR "/results/quick.tar.gz"),
             "[suite FILE] expected a config, got an archive of runs, '" SB_SOURCE_DIR "/results/quick.tar.gz'\n");
   EXPECT_EQ(said(SB_SOURCE_DIR "/results"),

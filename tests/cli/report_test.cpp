@@ -61,30 +61,6 @@ TEST(Report, ReportsInvalidInputInOneLineAndWritesNothing) {
   EXPECT_EQ(run({"report", root.file("runs"), "--out", root.file("no/such/folder.html")}).code, 74);
 }
 
-TEST(Report, RemovesFiguresOfEarlierReport) {
-  TemporaryFolder root;
-  finish_small(root.file("two"), "gla", 1, 1);
-  finish_small(root.file("two"), "gla", 1, 2, "[eval]\ngaps = [10, 20]\n");
-  finish_small(root.file("one"), "gla", 1, 1);
-  const auto report = [&](const std::string& runs) {
-    return run({"report", root.file(runs), "--out", root.file("r.html"), "--figures", root.file("figures")});
-  };
-  const auto names = [&] {
-    std::set<std::string> out;
-    for (const auto& entry : fs::directory_iterator(root.file("figures"))) out.insert(entry.path().filename().string());
-    return out;
-  };
-  ASSERT_EQ(report("one").code, 0);
-  const auto alone = names();
-  ASSERT_EQ(report("two").code, 0);
-  EXPECT_GT(names().size(), alone.size());
-  std::ofstream(root.file("figures/mine.csv")) << "mine";
-  ASSERT_TRUE(exits(report("one"), 0, "of an earlier report"));
-  auto expected = alone;
-  expected.insert("mine.csv");
-  EXPECT_EQ(names(), expected);
-}
-
 // A tar that ends in the middle.
 void write_half_an_archive(const std::string& path, const std::string& runs) {
   ASSERT_EQ(run({"pack", runs, path}).code, 0);
@@ -103,17 +79,6 @@ TEST(Report, NamesDamagedArchiveAndWritesPage) {
   EXPECT_EQ(alone.code, 2);
   EXPECT_TRUE(alone.err.starts_with("[report DIR] expected an archive")) << alone.err;
   EXPECT_FALSE(fs::exists(root.file("n.html")));
-}
-
-TEST(Table, AcceptsSeveralFoldersAndArchives) {
-  TemporaryFolder root;
-  finish_small(root.file("a"), "gla", 1);
-  finish_small(root.file("b"), "mamba", 1);
-  EXPECT_EQ(run({"pack", root.file("b"), root.file("b.tar")}).code, 0);
-  const Outcome both = run({"table", root.file("a"), root.file("b.tar")});
-  EXPECT_EQ(both.code, 0) << both.err;
-  EXPECT_NE(both.out.find("\ngla "), std::string::npos) << both.out;
-  EXPECT_NE(both.out.find("\nmamba "), std::string::npos) << both.out;
 }
 
 TEST(Table, AveragesOverKeysThatAreNamed) {

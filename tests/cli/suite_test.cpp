@@ -128,28 +128,6 @@ TEST_F(SuiteProcesses, RunsSaveIfSuiteIsKilled) {
   EXPECT_EQ(saved(), 2U);
 }
 
-TEST_F(SuiteProcesses, WaitForLockedRun) {
-  Started first(command(write(suite_text("1000000"))));
-  ASSERT_TRUE(begun(2));
-  first.signal(SIGTERM);
-  first.wait();
-  const std::string lock = files("lock").front();
-  auto held = std::make_unique<RunLock>(lock);
-  Started second(command(write(suite_text("1000000"))));
-  ASSERT_TRUE(eventually([&] { return children_of(second.pid()).size() == 2; }));
-  ::usleep(1'500'000);
-  EXPECT_EQ(children_of(second.pid()).size(), 2U);  // one of them waits
-  EXPECT_EQ(second.errors_so_far().find("another process works on it"), std::string::npos);
-  held.reset();
-  EXPECT_TRUE(eventually([&] {
-    const auto record = lock_record(lock);
-    return record && record->held && record->process != ::getpid();
-  }));
-  second.signal(SIGTERM);
-  EXPECT_TRUE(exits(second.wait(), 75));
-  EXPECT_EQ(saved(), 2U);
-}
-
 TEST_F(SuiteProcesses, CountRunsFinishedByAnotherProcessAsDone) {
   ASSERT_EQ(run(command(write(suite_text("2")))).code, 0);
   const std::string result = files("result.json").front(), lock = files("lock").front();
@@ -420,29 +398,6 @@ TEST_F(SuiteProcesses, EstimatesIgnoreRunsOfSeveralRanks) {
   };
   EXPECT_NE(listed(1).find("10 h"), std::string::npos) << listed(1);
   EXPECT_EQ(listed(2).find("10 h"), std::string::npos) << listed(2);
-}
-
-// SIGSTOP for longer than the heartbeat: another process takes the run over, and the first one leaves it alone.
-TEST_F(SuiteProcesses, SuspendedRunIsTakenOverAndReportsIt) {
-  ::setenv("SELECTIVBENCH_HEARTBEAT", "0.1", 1);
-  std::string one = suite_text("1000000");
-  one.erase(0, one.find("[grammar]"));
-  std::ofstream(folder_.file("run.toml")) << one;
-  const std::vector<std::string> train = {"train", folder_.file("run.toml"), "--out", root(), "--threads", "1"};
-  Started sleeper(train);
-  ASSERT_TRUE(begun(1));
-  const std::string lock = files("lock").front();
-  ASSERT_TRUE(eventually([&] { return lock_record(lock)->process == sleeper.pid(); }));
-  sleeper.signal(SIGSTOP);
-  Started second(train);
-  EXPECT_TRUE(eventually([&] { return lock_record(lock)->process == second.pid(); })) << second.errors_so_far();
-  sleeper.signal(SIGCONT);
-  EXPECT_TRUE(exits(sleeper.wait(), 76, "was taken over by process " + std::to_string(second.pid())));
-  EXPECT_EQ(lock_record(lock)->process, second.pid());
-  second.signal(SIGTERM);
-  EXPECT_EQ(second.wait().code, 75);
-  EXPECT_EQ(saved(), 1U);
-  ::unsetenv("SELECTIVBENCH_HEARTBEAT");
 }
 
 TEST_F(SuiteProcesses, StatusReportsStateOfEachRun) {

@@ -41,6 +41,18 @@ TEST(Schedule, RunsWithoutOneAreAsBefore) {
   EXPECT_NE(config_toml(plain, true).find("\nschedule = {} "), std::string::npos);
 }
 
+TEST(PositionStretch, RunsWithoutItAreAsBefore) {
+  const auto plain = resolve_text(noisy), one = resolve_text(noisy, {"train.position_stretch=1"}),
+             ten = resolve_text(noisy, {"train.position_stretch=10"});
+  EXPECT_EQ(plain.run_id, one.run_id);
+  EXPECT_NE(plain.run_id, ten.run_id);
+  for (const auto& text : {one.canonical, config_toml(one, false), config_json(one)})
+    EXPECT_EQ(text.find("position_stretch"), std::string::npos) << text;
+  for (const auto& text : {ten.canonical, config_toml(ten, false), config_json(ten)})
+    EXPECT_NE(text.find("position_stretch"), std::string::npos) << text;
+  EXPECT_NE(config_toml(plain, true).find("\nposition_stretch = 1 "), std::string::npos);
+}
+
 TEST(Schedule, FaultsAreOneLine) {
   EXPECT_EQ(fault("3"), "[train.schedule] expected {task.KEY = {from = NUMBER, over = SHARE}}, got 3");
   EXPECT_EQ(fault("'x'"), "[train.schedule] expected {task.KEY = {from = NUMBER, over = SHARE}}, got 'x'");

@@ -12,7 +12,7 @@ namespace {
 
 const std::string shipped_claims = SB_SOURCE_DIR "/configs/experiments/claims.toml";
 
-TEST(ShippedClaims, AreElevenOfPaperAndNineteenOfOurs) {
+TEST(ShippedClaims, AreElevenOfPaperAndTwentyEightOfOurs) {
   const Claims claims = read_claims(shipped_claims);
   std::set<int> numbers;
   for (const auto& claim : claims.claims) {
@@ -23,7 +23,7 @@ TEST(ShippedClaims, AreElevenOfPaperAndNineteenOfOurs) {
     })) << claim.id;
   }
   EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
-  EXPECT_EQ(claims.claims.size(), numbers.size() + 19);
+  EXPECT_EQ(claims.claims.size(), numbers.size() + 28);
   EXPECT_EQ(claims.find("attention_leads")->comparisons.size(), 6U * 2);
   EXPECT_EQ(claims.deviations.size(), 8U);
   EXPECT_EQ(claims.choice_seed, 11U);
@@ -93,15 +93,66 @@ id = "c"
 title = "t"
 sentence = "x"
 comparisons = [
-  {a = "gru", b = "gla", task = "word_problem", keys = {task.machine = "a5"}, at = [32, 64], best = true},
+  {a = "gru", b = "gla", task = "word_problem", keys = {task.machine = "a5"}, at = [32, 64], best = 3},
   {a = "gru", task = "dyck"},
+  {statistic = "retention", a = "gru", task = "flip_flop", at = [0, 98]},
+  {statistic = "excess_error", a = "gru", task = "tracking", keys = {task.missing = 60}},
+  {statistic = "task_order", a = {mean = ["gru", "gla", "mamba"]}, task = 4, gaps = [20], with = {task = "text", at = [1, 2], statistic = "retention"}},
 ])",
                                      "c.toml");
   const auto& all = claims.claims.front().comparisons;
-  ASSERT_EQ(all.size(), 2U);
-  EXPECT_EQ(all[0].name(), "word problem, machine a5, length 32, 64, best run: GRU − GLA");
+  ASSERT_EQ(all.size(), 5U);
+  EXPECT_EQ(all[0].name(), "word problem, machine a5, length 32, 64, best of 3 seeds: GRU − GLA");
   EXPECT_EQ(all[0].keys, (ConfigMap{{"task.machine", "\"a5\""}}));
   EXPECT_EQ(all[1].name(), "dyck: GRU");
+  EXPECT_EQ(all[2].name(), "flip flop, ignored 0, 98, retention: GRU");
+  EXPECT_EQ(all[3].name(), "tracking, missing 60, excess error: GRU");
+  EXPECT_EQ(all[4].name(), "task 4, gap 20: order of 3 models and text, distance 1, 2, retention");
+}
+
+TEST(ClaimsFile, KeysOfAComparisonOverrideThoseOfItsClaim) {
+  const Claims claims = parse_claims(R"(
+[[scale]]
+name = "s"
+[[scale]]
+name = "t"
+[[claim]]
+id = "c"
+title = "t"
+sentence = "x"
+keys = {task.length = 50, task.depth = 3}
+at_scale = {t = {task.length = 80, task.depth = 5}}
+comparisons = [{keys = {task.depth = 4}, a = "gru", task = "dyck"}])",
+                                     "c.toml");
+  const Comparison& one = claims.claims.front().comparisons.front();
+  EXPECT_EQ(one.keys_at("s"), (ConfigMap{{"task.depth", "4"}, {"task.length", "50"}}));
+  EXPECT_EQ(one.keys_at("t"), (ConfigMap{{"task.depth", "4"}, {"task.length", "80"}}));
+  EXPECT_EQ(one.name(), "dyck, depth 4: GRU");
+}
+
+// `sensor_noise` is a key of signals and of tracking, with different ranges; `machine` is a key of word_problem only.
+TEST(ClaimsFile, LooksUpKeysAndPointsByKind) {
+  const auto line = [](const std::string& comparison) {
+    return error_line([&] {
+      parse_claims(
+          "[[scale]]\nname = 's'\n[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\ncomparisons = [" + comparison + "]",
+          "c.toml");
+    });
+  };
+  EXPECT_EQ(line("{a = 'gla', task = 'signals', keys = {task.depth = 3}}"), "");
+  EXPECT_NE(line("{a = 'gla', task = 'recall', keys = {task.depth = 3}}")
+                .find("expected a key that tells runs of kind recall apart, got 'task.depth'"),
+            std::string::npos);
+  EXPECT_NE(line("{a = 'gla', task = 'dyck', keys = {task.gap_max = 3}}"), "") << "a key of gaps";
+  EXPECT_NE(line("{a = 'gla', task = 'signals', keys = {task.sensor_noise = 0.005}}"), "");
+  EXPECT_EQ(line("{statistic = 'excess_error', a = 'gla', task = 'tracking', keys = {task.sensor_noise = 0.005}}"), "");
+  EXPECT_NE(line("{keys = {task.machine = 'a5'}, a = 'gla', task = 1}"), "");
+  EXPECT_NE(line("{a = 'gla', task = 'text', keys = {task.file = 'x'}}"), "") << "runs have a digest, not a path";
+  EXPECT_EQ(line("{at = [100], a = 'gla', task = 'flip_flop'}"), "");
+  EXPECT_NE(line("{at = [101], a = 'gla', task = 'flip_flop'}"), "") << "percent";
+  EXPECT_NE(line("{at = [0], a = 'gla', task = 'dyck'}"), "") << "depths begin at 1";
+  EXPECT_EQ(line("{free = ['task.depth'], a = 'gla', task = 'dyck'}"), "");
+  EXPECT_NE(line("{free = ['task.machine'], a = 'gla', task = 'dyck'}"), "");
 }
 
 TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
@@ -128,6 +179,23 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("comparisons = [{a = 'gla', task = 2, at = [4]}]"),
            claim("comparisons = [{a = 'gla', task = 'word_problem', keys = {task.machine = 'a6'}}]"),
            claim("comparisons = [{a = 'gla', best = 1}]"),
+           claim("comparisons = [{a = 'gla', best = true}]"),
+           claim("keys = {task.machine = 'a5'}\ncomparisons = [{a = 'gla'}]"),
+           claim("keys = 3\ncomparisons = [{a = 'gla'}]"),
+           claim("at_scale = 3\ncomparisons = [{a = 'gla'}]"),
+           claim("at_scale = {s = 3}\ncomparisons = [{a = 'gla'}]"),
+           claim("at_scale = {other = {task.gap_max = 10}}\ncomparisons = [{a = 'gla'}]"),
+           claim("comparisons = [{a = 'gla', task = 'tracking'}]"),
+           claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'excess_error'}]"),
+           claim("comparisons = [{a = 'gla', statistic = 'excess_error'}]"),
+           claim("comparisons = [{a = 'gla', task = 'tracking', statistic = 'excess_error', best = 3}]"),
+           claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'retention'}]"),
+           claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'drop', from = 1}]"),
+           claim("comparisons = [{a = {mean = ['gla', 'mamba', 's4']}, statistic = 'task_order'}]"),
+           claim("comparisons = [{a = {mean = ['gla', 'mamba', 's4']}, statistic = 'task_order', with = 'text'}]"),
+           claim("comparisons = [{a = {mean = ['gla', 'mamba', 's4']}, statistic = 'task_order', with = {a = 'gla'}}]"),
+           claim("comparisons = [{a = {mean = ['gla', 'mamba']}, statistic = 'task_order', with = {task = 'text'}}]"),
+           claim("comparisons = [{a = 'gla', with = {task = 'text'}}]"),
            claim("comparisons = [{a = 'gla', taks = 1}]"),
            claim("comparisons = [{a = 'gla', gaps = [10]}]"),
            claim("comparisons = [{a = 'gla', over = 'params'}]"),

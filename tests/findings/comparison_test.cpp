@@ -59,42 +59,23 @@ TEST(ScheduleArms, AreApartFromRunsWithoutOne) {
   EXPECT_NEAR(chance.comparisons[0].a->mean, .3, .01);
 }
 
-// Parity, with three seeds on each of three sets of samples.
-std::vector<TableRun> parity_runs(const std::function<double(const Result&, bool negative)>& accuracy) {
-  return runs_of(
-      suite_of("[task]\nkind = 'word_problem'\nmachine = 'parity'\n[model]\nlayers = 1\nresidual = 'pre'\n"
-               "[eval]\nlengths = [64, 256]\n[grid]\nmodel.name = ['delta_net']\n"
-               "model.negative_eigenvalues = [true, false]\ngrammar.seed = [1, 2, 3]\ntrain.seed = [1, 2, 3]\n"),
-      [&](Result& r) {
-        const bool negative = plain_value(r.config.at("model.switch negative_eigenvalues")) == "true";
-        for (auto& m : r.grid) m.accuracy = *m.at == 64 ? .8 : accuracy(r, negative) + wobble(r);
-      });
-}
-
-TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
+TEST(PositionArms, AreApartFromRunsWithPlainPositions) {
   const Rows rows = rows_from(
-      parity_runs([](const Result& r, bool negative) { return negative ? (r.train_seed == 2 ? .98 : .7) : .51; }));
-  const ScaleVerdict v = judged(rows, "negative_eigenvalues", "quick");
-  EXPECT_EQ(v.verdict, Verdict::supported) << v.words();
-  ASSERT_EQ(v.comparisons.size(), 3U);
-  EXPECT_NEAR(v.comparisons[0].a->mean, .98, .01);
-  EXPECT_NEAR(v.comparisons[0].b->mean, .51, .01);
-  EXPECT_EQ(v.comparisons[0].effect.n, 3U);
+      small_runs("[task]\nnumber = 2\n[eval]\ngaps = [10, 20, 50, 100]\n[grid]\nmodel.name = [\"transformer\"]\n"
+                 "train.position_stretch = [10, 1]\nrun.seed = [1, 2, 3]\n",
+                 [](Result& r) {
+                   for (auto& m : r.grid)
+                     m.accuracy = (r.config.contains("train.position_stretch") ? .6 : .4) + wobble(r);
+                 }));
+  const ScaleVerdict v = judged(rows, "random_positions");
+  EXPECT_EQ(v.verdict, Verdict::supported);
+  EXPECT_NEAR(v.comparisons[0].effect.mean, .2, .01);
   EXPECT_EQ(v.comparisons[0].comparison->name(),
-            "word problem, machine parity, length 256, best run: DeltaNet, negative_eigenvalues on − DeltaNet");
-  EXPECT_EQ(judged(rows_from(parity_runs([](const Result&, bool negative) { return negative ? .8 : .5; })),
-                   "negative_eigenvalues", "quick")
-                .verdict,
-            Verdict::contradicted)
-      << "no seed reaches .95";
-  // Neither other machines and scales nor the paper's tasks count these runs.
-  EXPECT_FALSE(judged(rows, "negative_eigenvalues", "small").tested);
-  EXPECT_FALSE(judged(rows, "gates", "quick").tested);
-  const ScaleVerdict other = judged(rows, "state_tracking", "quick");
-  EXPECT_FALSE(other.tested);
-  EXPECT_EQ(other.comparisons[0].decides,
-            (std::vector<std::string>{"GRU on word_problem at scale quick, corrected protocol",
-                                      "Mamba2 on word_problem at scale quick, corrected protocol"}));
+            "task 4, gap 20, 50, 100: Transformer, position_stretch 10 − Transformer, position_stretch 1");
+  // All other claims see only plain positions.
+  const ComparisonVerdict chance = judged(rows, "attention_falls_to_chance").comparisons[0];
+  EXPECT_NEAR(chance.a->mean, .4, .01);
+  EXPECT_EQ(chance.figures.other_strata, 0U);
 }
 
 TEST(Chance, IsReachedIfAccuracyIsWithinDelta) {

@@ -2,8 +2,6 @@
 #include "jobs/progress.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <set>
 
@@ -12,7 +10,6 @@
 #include "jobs/devices.h"
 #include "jobs/run_names.h"
 #include "jobs/suite_overview.h"
-#include "jobs/time_budget.h"
 #include "suites/suite.h"
 
 namespace sb {
@@ -82,7 +79,7 @@ TEST(Progress, FormatsRates) {
 
 TEST(Progress, WritesLogLineEveryTwentySeconds) {
   Fake fake;
-  Progress progress("samples", 1000, false, fake.console(false));
+  Progress progress("samples", 1000, fake.console(false));
   for (uint64_t i = 1; i <= 100; ++i) {
     fake.now += 0.5;
     progress.update(i);
@@ -256,19 +253,6 @@ TEST(Devices, NotesUnusableGpuIfDeviceIsAuto) {
     EXPECT_EQ(cpu_note(runs(text, true), true, ""), "");
   }
   EXPECT_EQ(cpu_note(runs(given, false), true, "no driver"), "") << "as asked for";
-}
-
-// Tested in a new process, because this one may be too old to count as just started.
-TEST(TimeBudget, MeasuresTimeSinceProcessStart) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::usleep(20000);  // two ticks of the clock it is written in
-    const double before = seconds_since_start();
-    ::_exit(before > 0 && seconds_since_start() >= before ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

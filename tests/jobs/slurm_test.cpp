@@ -62,7 +62,7 @@ TEST(Slurm, RejectsOptionsThatSuiteSetsItself) {
   for (const char* word : {"--wrap=id", "--wra=id", "-a1", "-d1", "--array", "--depend=1", "--parsable", "--wait",
                            "--job-name=x", "-Jx", "--quiet", "-Q", "--time=1", "-t1", "--signal=USR1"})
     EXPECT_TRUE(line_of(word).starts_with("[suite --sbatch] the suite sets this option itself")) << word;
-  for (const char* word : {"", " ", "script.sh", "-", "--"})
+  for (const char* word : {"", " ", "script.sh", "-", "--", "--qos long", "--qos=long --constraint=a100"})
     EXPECT_TRUE(line_of(word).starts_with("[suite --sbatch] expected one option, as --key=value, got '")) << word;
 }
 

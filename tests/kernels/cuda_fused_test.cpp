@@ -107,6 +107,63 @@ TEST_F(CudaFused, Rwkv7KeysAndRead) {
   }
 }
 
+TEST_F(CudaFused, Hgrn2Keys) {
+  const Operation keys = [](const Tensors& in) -> Tensors {
+    const auto [q, k, g] = hgrn2_keys(in[0], in[1]);
+    return {q, k, g};
+  };
+  for (const int64_t width : {1, 8, 81, 100, 1584}) {
+    const Givens x{{"query", noise({2, 37, width}, 1)}, {"forget", 3 * noise({2, 37, width}, 2)}};
+    expect("hgrn2_keys", c10::str("width ", width), keys, x);
+    expect(
+        "hgrn2_keys", c10::str("width ", width, " slices"),
+        [&](const Tensors& in) {
+          return keys(slices(at::cat({in[0], in[1]}, 2), {width, width}));
+        },
+        x);
+    if (width == 100) expect_same_on_device("hgrn2_keys", keys, x, Mode::bf16);
+  }
+}
+
+TEST_F(CudaFused, DeltaKeys) {
+  const Operation keys = [](const Tensors& in) -> Tensors {
+    const auto [erase, key, write] = delta_keys(in[0], in[1]);
+    return {erase, key, write};
+  };
+  for (const int64_t width : {1, 8, 81, 96, 256, 300}) {  // 300: in ATen
+    const Givens x{{"k", noise({2, 37, 3, width}, 1)}, {"beta", noise({2, 37, 3}, 2), Kind::wide}};
+    expect("delta_keys", c10::str("width ", width), keys, x);
+    expect(
+        "delta_keys", c10::str("width ", width, " slice"),
+        [&](const Tensors& in) {
+          return keys({slices(at::cat({in[0], in[0]}, 2), {3, 3}, 2)[1], in[1]});
+        },
+        x);
+    if (width == 96) expect_same_on_device("delta_keys", keys, x, Mode::bf16);
+  }
+}
+
+TEST_F(CudaFused, MlstmRead) {
+  const int64_t shapes[][3] = {{3, 4, 5}, {14, 112, 120}, {2, 100, 101}, {5, 8, 16}, {1, 256, 264}, {3, 300, 301}};
+  for (const auto& [h, V, W] : shapes) {  // 300: in ATen
+    for (const int64_t time : {1, 37}) {
+      const Tensor m = (2 * noise({2, time, h}, 9).abs()).to(at::kFloat).to(kDevice);
+      const Givens x{{"read", noise({2, time, h, W}, 1)},
+                     {"gain", noise({h * V}, 2), Kind::wide},
+                     {"gate", noise({2, time, h * V}, 3)}};
+      const auto m_as = [m](const Tensor& like) { return like.scalar_type() == at::kDouble ? m.to(at::kDouble) : m; };
+      const Operation read = [&](const Tensors& in) -> Tensors {
+        return {mlstm_read(in[0], m_as(in[0]), in[1], in[2])};
+      };
+      const std::string where = c10::str("h ", h, " V ", V, " W ", W, " T ", time);
+      expect("mlstm_read", where, read, x);
+      expect("mlstm_read", where + " bare",
+             [&](const Tensors& in) -> Tensors { return {mlstm_read(in[0], m_as(in[0]), in[1], {})}; }, {x[0], x[1]});
+      if (time == 37) expect_same_on_device("mlstm_read", read, x, Mode::bf16);
+    }
+  }
+}
+
 TEST_F(CudaFused, Mamba3GatesAndKeys) {
   const auto wide = [](const char* name, const Tensor& value) { return Given{name, value, Kind::wide}; };
   for (const int64_t H : {1, 8, 32, 300}) {  // 300: in ATen
@@ -159,6 +216,9 @@ TEST_F(CudaFused, Norms) {
     expect(
         "rms_norm_then_gate", where,
         [](const Tensors& in) -> Tensors { return {rms_norm_then_gate(in[0], in[1], in[2], 1e-5)}; }, x);
+    expect(
+        "rms_norm_then_sigmoid", where,
+        [](const Tensors& in) -> Tensors { return {rms_norm_then_sigmoid(in[0], in[1], in[2], 1e-5)}; }, x);
     expect(
         "gate_then_rms_norm", where,
         [](const Tensors& in) -> Tensors { return {gate_then_rms_norm(in[0], in[1], in[2], 1e-5)}; }, x);

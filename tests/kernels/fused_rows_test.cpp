@@ -81,6 +81,54 @@ TEST_F(FusedRows, OperandsAndReadOutOfRwkv7EqualTheirFormulas) {
       read, 5e-6);
 }
 
+TEST_F(FusedRows, OperandsOfHgrn2EqualTheirFormulas) {
+  expect_fused(
+      "keys",
+      [](const Tensors& x) {
+        const auto [q, k, g] = hgrn2_keys(x[0], x[1]);
+        return at::stack({q, k, g});
+      },
+      [](const Tensors& x) {
+        const Tensor decay = 1 / (1 + (-x[1]).exp());
+        return at::stack({x[0] / (1 + (-x[0]).exp()), 1 - decay, decay.log()});
+      },
+      {noise({2, 3, 10}, 1), 3 * noise({2, 3, 10}, 2)});
+  const Tensor far = hgrn2_keys(at::zeros({1, 1, 1}), at::full({1, 1, 1}, 30.0)).k;
+  EXPECT_NEAR(far.item<double>() / std::exp(-30.0), 1, 1e-5);  // without cancellation
+}
+
+TEST_F(FusedRows, KeysOfADeltaRuleEqualTheirFormulas) {
+  expect_fused(
+      "keys",
+      [](const Tensors& x) {
+        const auto [erase, key, write] = delta_keys(x[0], x[1]);
+        return at::stack({erase, 2 * key, 3 * write});
+      },
+      [](const Tensors& x) {
+        const Tensor y = x[0] * x[1].unsqueeze(-1);
+        return at::stack({x[0], 2 * y, 3 * y});
+      },
+      {noise({2, 3, 4, 10}, 1), noise({2, 3, 4}, 2)});
+}
+
+TEST_F(FusedRows, ReadOutOfMlstmEqualsItsFormula) {
+  const int64_t h = 3, V = 5;
+  const Tensor m = noise({2, 4, h}, 9).abs();
+  for (const int64_t unused : {0, 2}) {
+    const Tensors in{noise({2, 4, h, V + 1 + unused}, 1), noise({h * V}, 2), noise({2, 4, h * V}, 3)};
+    expect_fused(
+        "read", [&](const Tensors& x) { return mlstm_read(x[0], m.to(x[0].scalar_type()), x[1], x[2]); },
+        [&](const Tensors& x) {
+          const Tensor n = x[0].select(3, V).abs(), least = (-m).exp(), divisor = at::where(n > least, n, least);
+          const Tensor u = x[0].narrow(3, 0, V) / divisor.unsqueeze(-1), centred = u - u.mean(-1, true);
+          const Tensor normed = centred / (centred.square().mean(-1, true) + 1e-6).sqrt();
+          return normed.flatten(2) * x[1] / (1 + (-x[2]).exp());
+        },
+        in, 1e-5);
+  }
+  EXPECT_THROW(mlstm_read(at::zeros({1, 1, 2, 3}), at::zeros({1, 1, 2}), at::zeros({6}), {}), Error);  // no column n
+}
+
 TEST_F(FusedRows, GatesOfMamba3EqualTheirFormulas) {
   const Tensors gates{noise({2, 5, 3}, 1), 3 * noise({2, 5, 3}, 2), noise({2, 5, 3}, 3), noise({3}, 4)};
   expect_fused(
@@ -161,6 +209,9 @@ TEST_F(FusedRows, NormsEqualTheirFormulas) {
         "outer " + what, [](const Tensors& in) { return rms_norm_outer_eps(in[0], in[1]); }, no_gate);
     expect_fused(
         "then gate " + what, [](const Tensors& in) { return rms_norm_then_gate(in[0], in[1], in[2], 1e-5); }, x);
+    expect_fused(
+        "then sigmoid " + what, [](const Tensors& in) { return rms_norm_then_sigmoid(in[0], in[1], in[2], 1e-5); },
+        [](const Tensors& in) { return rms_norm(in[0], in[1], 1e-5) / (1 + (-in[2]).exp()); }, x);
     expect_fused(
         "gate first " + what, [](const Tensors& in) { return gate_then_rms_norm(in[0], in[1], in[2], 1e-5); }, x, 5e-6);
     expect_fused(

@@ -79,6 +79,34 @@ TEST(Backends, AbsentInputsAndUnusedOutputsPassThroughAutograd) {
   EXPECT_FALSE(kernels::run(Times{3}, {x, Tensor(), other})[0].requires_grad());
 }
 
+// As delta_keys on a GPU: a slice of a tensor, and a result that two operands read.
+TEST(Backends, InputsAndAliasesAsOutputsHaveGradientsOfTheirOwn) {
+  const Tensor whole = noise({2, 6}, 1).set_requires_grad(true), factor = noise({2, 1}, 2).set_requires_grad(true);
+  const auto parts = slices(whole * 1, {2, 4});
+  bool written_at_place = false;
+  const auto out = kernels::differentiable(
+      [](const Tensors& in, Tensors* saved) -> Tensors {
+        const Tensor y = in[0] * in[1];
+        *saved = in;
+        return {in[0], y, y.detach()};
+      },
+      [&](const kernels::Back& back) -> Tensors {
+        const Tensor dy = back.d_out[1] + back.d_out[2], dx = back.place(0);
+        written_at_place = dx.defined();
+        if (!written_at_place) return {};
+        dx.copy_(back.d_out[0] + dy * back.saved[1]);
+        return {dx, (dy * back.saved[0]).sum(1, true)};
+      },
+      {parts[1], factor});
+  const Tensor weights = noise({3, 2, 4}, 3);
+  (out[0] * weights[0] + out[1] * weights[1] + out[2] * weights[2]).sum().backward();
+  ASSERT_TRUE(written_at_place);
+  const Tensor through = weights[1] + weights[2], x = whole.detach().narrow(1, 2, 4);
+  EXPECT_TRUE(at::allclose(whole.grad().narrow(1, 2, 4), weights[0] + through * factor.detach()));
+  EXPECT_EQ(whole.grad().narrow(1, 0, 2).abs().max().item<double>(), 0);
+  EXPECT_TRUE(at::allclose(factor.grad(), (through * x).sum(1, true)));
+}
+
 TEST(WatchCalls, RecordsReplayableCalls) {
   const Tensor x = at::randn({2, 5, 8}).requires_grad_(), gain = at::randn({8}), weight = at::randn({3, 8});
   std::vector<kernels::Call> seen;

@@ -27,6 +27,26 @@ TEST(Network, LossIsTheMeanCrossEntropyOfItsLogits) {
               expected * real.sum().item<double>() / 100, 1e-12);
 }
 
+// Attention depends on differences of positions only.
+TEST(Network, TransformerUsesTheGivenPositions) {
+  Network network(small("transformer"), at::kDouble);
+  network.initialise(1);
+  const auto x = at::randn({2, 20, 5}, at::kDouble);
+  const auto logits = [&](const at::Tensor& positions) {
+    Pass pass;
+    pass.positions = positions;
+    return network.logits(x, pass);
+  };
+  const auto frames = at::arange(20, at::kInt).expand({2, 20});
+  const at::Tensor plain = network.logits(x);
+  EXPECT_TRUE(at::allclose(logits(frames), plain, 1e-9, 1e-9));
+  EXPECT_TRUE(at::allclose(logits(frames + 7), plain, 1e-9, 1e-9));
+  const at::Tensor spread = frames.clone();
+  spread.select(0, 1).mul_(3);
+  EXPECT_TRUE(at::allclose(logits(spread).select(0, 0), plain.select(0, 0), 1e-9, 1e-9));
+  EXPECT_FALSE(at::allclose(logits(spread).select(0, 1), plain.select(0, 1), 1e-3, 1e-3));
+}
+
 // Logits of an evaluation must not be rounded either.
 TEST(Network, LogitsOfHalfPrecisionActivationsAreFloats) {
   const Network network = [] {

@@ -41,9 +41,13 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
 }
 
 TEST(Padding, DoesNotChangeValuesOrGradients) {
-  for (const char* model : {"delta_net", "gated_delta_net", "gated_delta_product", "mamba2", "mamba"}) {
+  for (const std::string model : {"delta_net", "gated_delta_net", "gated_delta_product", "mamba2", "mamba", "kda",
+                                  "gated_delta_net2", "mlstm", "fox"}) {
     for (const char* gate : {"on", "off"}) {
-      const ModelConfig config = model_config(model, 36, {{"output_gate", gate}}, 2, 5, 7, 0);  // heads of 9 and 18
+      std::map<std::string, std::string> switches;
+      if (model != "fox") switches["output_gate"] = gate;
+      if (model == "mlstm") switches["expand_k"] = "1";
+      const ModelConfig config = model_config(model, 36, switches, 2, 5, 7, 0);  // heads of 9 and 18
       const Made plain = run(config, false, false), padded = run(config, true, false);
       EXPECT_LT(difference(padded.logits, plain.logits), 1e-11) << model;
       EXPECT_LT(difference(padded.loss.detach(), plain.loss.detach()), 1e-12) << model;

@@ -220,8 +220,7 @@ class TruthTest(unittest.TestCase):
 
     @needs_program
     def test_ceilings_of_predict_are_the_programs_digit_for_digit(self):
-        said = json.loads(program("ceiling", *self.options(3, 60, objective="predict", test_gap_start=3), "--samples", 40, "--json",
-                                  "-").stdout)
+        said = json.loads(program("ceiling", *self.options(3, 60, objective="predict", gap_start=3), "--samples", 40, "--json", "-").stdout)
         found = sb.ceiling(task(3, 60, gap_start=3, objective="predict"), 40)
         for ours, theirs in [("accuracy", "ceiling"), ("stderr",) * 2, ("kl",) * 2, ("kl_stderr",) * 2, ("kl_bound",) * 2,
                              ("kl_counted",) * 2]:
@@ -233,10 +232,9 @@ class TruthTest(unittest.TestCase):
 
     @needs_program
     def test_the_filters_beliefs_score_what_the_program_counts(self):
-        for number, keys, options in ((1, {}, {}), (3, {"gap_start": 2, "gap_probability": 0.4},
-                                                   {"test_gap_start": 2, "test_gap_probability": 0.4})):
+        for number, keys in ((1, {}), (3, {"gap_start": 2, "gap_probability": 0.4})):
             of = task(number, 60, **keys)
-            said = json.loads(program("ceiling", *self.options(number, 60, **options), "--samples", 60, "--json", "-").stdout)
+            said = json.loads(program("ceiling", *self.options(number, 60, **keys), "--samples", 60, "--json", "-").stdout)
 
             def beliefs(batch):
                 out = np.zeros((*batch.shape[:2], of.answers))

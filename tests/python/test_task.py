@@ -7,15 +7,15 @@ import numpy as np
 import selectivbench as sb
 from common import GRAMMAR_OPTIONS, TemporaryFolder, needs_program, program, small
 
-# Task, its keys, and the same as options for the split train and for the others.
+# Task, its keys, and the same as options.
 TASKS = (
-    (0, {}, [], []),
-    (1, {}, [], []),
-    (2, {"gap_max": 5}, ["--gap-max", 5], ["--test-gap-min", 5]),
+    (0, {}, []),
+    (1, {}, []),
+    (2, {"gap_max": 5}, ["--gap-max", 5]),
     (2, {"gap_law": "lognormal", "gap_max": 9, "gap_mu": 1.0},
-     ["--gap-law", "lognormal", "--gap-max", 9, "--gap-mu", 1], ["--test-gap-min", 9]),
-    (3, {"gap_start": 5}, ["--gap-start", 5], ["--test-gap-start", 5]),
-    (4, {}, [], []),
+     ["--gap-law", "lognormal", "--gap-max", 9, "--gap-mu", 1]),
+    (3, {"gap_start": 5}, ["--gap-start", 5]),
+    (4, {}, []),
 )
 
 
@@ -58,13 +58,13 @@ class TaskTest(TemporaryFolder):
 
     @needs_program
     def test_samples_are_the_programs_for_all_tasks_splits_and_streams(self):
-        for number, keys, train, other in TASKS:
+        for number, keys, options in TASKS:
             for split in sb._checks.SPLITS:
                 for stream in ("reference", "direct"):
                     task = sb.Task(number, grammar=small(), length=60, stream=stream, **keys)
                     file = self.folder / "samples.npz"
                     program("generate", *GRAMMAR_OPTIONS, "--length", 60, "--stream", stream, "--task", number, "--split", split,
-                            "--start", 3, "--count", 4, *(train if split == "train" else other), "--format", "npz", "--dense",
+                            "--start", 3, "--count", 4, *options, "--format", "npz", "--dense",
                             "--out", file)
                     self.same(task, split, np.load(file))
 

@@ -106,6 +106,7 @@ class RefusalTest(unittest.TestCase):
 
     def test_what_the_loop_does_not_do(self):
         self.refused(Gru(), r"\[train\] quirks.first_lr_zero, expected false", {**SETTINGS, "quirks.first_lr_zero": True})
+        self.refused(Gru(), r"\[train\] train.position_stretch, expected 1", {**SETTINGS, "train.position_stretch": 4})
         self.refused(None, r"\[train\] model, expected a torch.nn.Module, got NoneType")
         self.refused(torch.nn.Identity(), r"\[train\] model has no parameters to train")
         self.refused(Gru(), r"\[train\] expected a path", checkpoint=3)

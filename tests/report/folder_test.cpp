@@ -264,17 +264,6 @@ TEST(Folder, KeepsAxesOfEverySuite) {
   EXPECT_EQ(read_file(path + ".damaged", 100), "precious");
   EXPECT_EQ(record_fault(root.file("")), "");
 
-  // Of a version that sealed it in another way and named no schema.
-  nlohmann::json older = nlohmann::json::parse(read_file(path, 1 << 20));
-  older.erase("schema");
-  write_file_atomically(path, older.dump());
-  EXPECT_EQ(record_fault(root.file("")), "");
-  older["schema"] = 2;
-  write_file_atomically(path, older.dump());
-  EXPECT_NE(record_fault(root.file("")), "");
-  older.erase("schema");
-  write_file_atomically(path, older.dump());
-
   const std::string before = read_file(path, 1 << 20);
   const RunLock held(path + ".lock");
   EXPECT_EQ(record("name = \"late\"\n", .05).size(), 1U);

@@ -32,7 +32,8 @@ TEST(RealRules, AnyChangedSwitchRemovesPaperFigure) {
   }
   for (const auto& run : real("paper/published_faults.toml").runs)
     EXPECT_TRUE(paper_figure(result_of(run)).has_value()) << run.canonical;
-  for (const char* name : {"quick.toml", "ablations/channel_mixing.toml", "ablations/complementary_gating.toml"})
+  for (const char* name : {"quick.toml", "ablations/channel_mixing.toml", "ablations/complementary_gating.toml",
+                           "ablations/fast_forgetting.toml"})
     for (const auto& run : real(name).runs) EXPECT_FALSE(paper_figure(result_of(run)).has_value()) << run.canonical;
 }
 

@@ -27,18 +27,6 @@ TEST(Paper, MainTableRunsHavePaperFigures) {
   EXPECT_DOUBLE_EQ(paper_figure(result_of(main_run("transformer", 3)))->spread, .07);
 }
 
-TEST(Paper, RunsWithPublishedFaultsHavePaperFigures) {
-  for (const auto& run : shipped("paper/published_faults.toml").runs)
-    EXPECT_TRUE(paper_figure(result_of(run)).has_value()) << run.canonical;
-}
-
-TEST(Paper, QuickRunsAndAblationsHaveNoPaperFigures) {
-  for (const char* name : {"quick.toml", "ablations/channel_mixing.toml", "ablations/complementary_gating.toml",
-                           "ablations/fast_forgetting.toml"})
-    for (const auto& run : shipped(name).runs)
-      EXPECT_FALSE(paper_figure(result_of(run)).has_value()) << name << " " << run.canonical;
-}
-
 TEST(Paper, AnyOtherSettingRemovesPaperFigure) {
   const std::string base = "[task]\nnumber = 2\n[model]\nname = \"gated_delta_net\"\nwidth = 1152\n";
   ASSERT_TRUE(figure(base).has_value());

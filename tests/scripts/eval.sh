@@ -28,13 +28,8 @@ refused() {
 copy() { rm -rf "$work/copy" && cp -r "$one" "$work/copy"; }
 
 copy && sed -i 's/^length = .*/length = 21/' "$work/copy/config.toml" && refused config.toml "$work/copy"
-copy && cp "$two/final.safetensors" "$work/copy/" && refused final.safetensors "$work/copy"
-copy && cp "$two/result.json" "$work/copy/" && refused result.json "$work/copy"
-copy && cp "$two/config.json" "$work/copy/" && refused config.toml "$work/copy"
 copy && rm "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
 copy && printf x >> "$work/copy/metrics.jsonl" && refused metrics.jsonl "$work/copy"
-copy && rm "$work/copy/result.json" && refused result.json "$work/copy"
-copy && printf x >> "$work/copy/final.safetensors" && refused final.safetensors "$work/copy"
 refused config.json "$work/none"
 
 copy && rm "$work/copy/final.safetensors" && refused "eval --checkpoint" "$work/copy"

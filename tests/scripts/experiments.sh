@@ -13,7 +13,7 @@ fail() { echo "FAILED: $*"; failed=1; }
 python3 - "$work/list.json" << 'P' || failed=1
 import json, sys
 experiments = json.load(open(sys.argv[1]))["experiments"]
-assert len(experiments) == 19, len(experiments)
+assert len(experiments) == 25, len(experiments)
 for each in experiments:
     assert [s["scale"] for s in each["scales"]] == ["quick", "small", "paper"], each["name"]
     for scale in each["scales"]:
@@ -22,7 +22,7 @@ for each in experiments:
         assert scale["gpu_hours"] * 3600 > scale["runs"]
         assert scale["scale"] == "quick" or scale["gpu_hours"] < scale["cpu_hours"], (each["name"], scale)
 P
-for name in main_table task1_complexity task1_size task2 task3 task4 complementary_gating fast_forgetting channel_mixing published_faults newer_mixers curriculum mlp_or_mixing mlp_or_mixing_flops capacity dyck recall word_problems; do
+for name in main_table task1_complexity task1_size task2 task3 task4 complementary_gating fast_forgetting channel_mixing published_faults newer_mixers curriculum mlp_or_mixing mlp_or_mixing_flops capacity dyck recall word_problems pcfg counters flip_flop signals tracking text; do
   grep -q "^$name: " "$work/list" || fail "$name is not listed"
 done
 

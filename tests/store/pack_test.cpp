@@ -99,34 +99,6 @@ TEST(Pack, RunIsIntactInArchiveAndUnpacked) {
   EXPECT_EQ(tar_bytes(pack_runs(folder.file("a.tar")).files), again);
 }
 
-// A suite record from before schemas, with its seal of that time, is packed unchanged.
-TEST(Pack, KeepsSuiteRecordWithoutSchema) {
-  TemporaryFolder folder;
-  make_run(folder.file("runs"), 1);
-  const std::string older =
-      R"({"suites": [{"name": "a", "select": [], "average": []}], "sha256": ")" + std::string(64, '1') + "\"}\n";
-  const auto packed_with = [&](const std::string& record) {
-    write_file_atomically(folder.file("runs/suite.json"), record);
-    return pack_runs(folder.file("runs"));
-  };
-  const auto holds = [](const Packed& packed, const std::string& record) {
-    return std::any_of(packed.files.begin(), packed.files.end(),
-                       [&](const TarFile& file) { return file.name == "suite.json" && file.content == record; });
-  };
-  const Packed taken = packed_with(older);
-  EXPECT_TRUE(holds(taken, older));
-  EXPECT_TRUE(taken.notes.empty());
-  EXPECT_FALSE(taken.damaged);
-  for (const std::string& broken : {R"({"schema": 2, "suites": [], "sha256": ")" + std::string(64, '1') + "\"}\n",
-                                    older.substr(0, 20), std::string("[]")}) {
-    const Packed left = packed_with(broken);
-    EXPECT_FALSE(holds(left, broken)) << broken;
-    EXPECT_TRUE(left.damaged) << broken;
-    ASSERT_EQ(left.notes.size(), 1U);
-    EXPECT_TRUE(has(left.notes[0], "suite.json"));
-  }
-}
-
 TEST(Pack, ThinnedMetricsOfAnotherRunAreDamage) {
   TemporaryFolder folder;
   make_run(folder.file("runs"), 1);

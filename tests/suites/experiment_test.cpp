@@ -37,10 +37,31 @@ TEST(Experiments, CatalogueHasEveryExperiment) {
     EXPECT_FALSE(each.claims.empty()) << each.name;
     EXPECT_TRUE(each.sentence.ends_with("?")) << each.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"main_table", "task1_complexity", "task1_size", "task2", "task3", "task4",
-                                             "capacity", "channel_mixing", "complementary_gating", "curriculum", "dyck",
-                                             "fast_forgetting", "mlp_or_mixing", "mlp_or_mixing_flops", "newer_mixers",
-                                             "published_faults", "recall", "reproduction", "word_problems"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"main_table",
+                                             "task1_complexity",
+                                             "task1_size",
+                                             "task2",
+                                             "task3",
+                                             "task4",
+                                             "capacity",
+                                             "channel_mixing",
+                                             "complementary_gating",
+                                             "counters",
+                                             "curriculum",
+                                             "dyck",
+                                             "fast_forgetting",
+                                             "flip_flop",
+                                             "mlp_or_mixing",
+                                             "mlp_or_mixing_flops",
+                                             "newer_mixers",
+                                             "pcfg",
+                                             "published_faults",
+                                             "recall",
+                                             "reproduction",
+                                             "signals",
+                                             "text",
+                                             "tracking",
+                                             "word_problems"}));
 }
 
 TEST(Experiments, ResolveAtEveryScaleAndStateTheirCost) {

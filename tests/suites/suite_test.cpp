@@ -336,23 +336,6 @@ TEST(Suite, ReadsAutomatonOnceForAllRuns) {
   EXPECT_FALSE(is_suite("[grammar]\nautomaton = 'a.json'\n", "r.toml"));
 }
 
-TEST(Suite, RejectsGrammarKeysOnCommandLineWithAutomaton) {
-  TemporaryFolder folder;
-  write_file_atomically(folder.file("a.json"),
-                        R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
-  write_file_atomically(folder.file("base.toml"), "[grammar]\nautomaton = 'a.json'\n");
-  write_file_atomically(folder.file("s.toml"), "[suite]\nbase = 'base.toml'\n[grid]\nrun.seed = [1, 2]\n");
-  const auto fault = [&](const std::vector<std::string>& overrides) {
-    return error_line([&] { read_suite(folder.file("s.toml"), overrides, rules()); });
-  };
-  EXPECT_EQ(fault({"grammar.vocab=9", "grammar.seed=3"}),
-            "[grammar.vocab] has no effect with automaton, expected one of the two, --set grammar.vocab=9");
-  EXPECT_EQ(fault({"grammar.automaton=" + folder.file("a.json"), "grammar.vocab=9"}),
-            "[grammar.vocab] has no effect with automaton, expected one of the two, --set grammar.vocab=9");
-  EXPECT_EQ(fault({"grammar.automaton=''", "grammar.vocab=50"}), "");
-  EXPECT_EQ(fault({"grammar.seed=3"}), "");
-}
-
 TEST(Suite, RejectsConfigOfOneRun) {
   EXPECT_EQ(suite_fault("extends = 'example'\n[train]\nbatch = 8\n"),
             "[suite] expected a suite with [suite], [grid] or [[override]], got the config of one run; use `train`, "

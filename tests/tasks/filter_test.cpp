@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "../base/expect.h"
 #include "base/error.h"
 #include "tasks/automata.h"
 #include "tasks/filter.h"
@@ -213,13 +214,8 @@ TEST(ExactFilter, RejectsFramesThatTheTaskCannotProduce) {
   ExactFilter bare(sampler, paper_task(0), Split::test);
   bare.frame(1);
   EXPECT_EQ(bare.live(), 2U);
-  try {
-    bare.frame(3);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::check_failed);
-    EXPECT_STREQ(error.what(), "[ceiling] frame 1 shows class 3, which this task cannot produce there");
-  }
+  EXPECT_EQ(error_line([&] { bare.frame(3); }, Exit::check_failed),
+            "[ceiling] frame 1 shows class 3, which this task cannot produce there");
   bare.reset();
   EXPECT_THROW(bare.frame(kBlankFrame), Error);
   ExactFilter gapped(sampler, paper_task(1), Split::test);

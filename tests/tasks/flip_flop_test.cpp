@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "../base/expect.h"
 #include "base/error.h"
 #include "kind_example.h"
 #include "tasks/ceiling.h"
@@ -105,13 +106,8 @@ TEST(FlipFlop, OnlyReadsAsk) {
 }
 
 TEST(FlipFlop, NeedsRoomToWriteAndRead) {
-  try {
-    example("flip_flop", 1);
-    FAIL() << "made";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    EXPECT_STREQ(error.what(), "[task.length] expected at least 2, to write and to read, got 1");
-  }
+  EXPECT_EQ(error_line([] { example("flip_flop", 1); }),
+            "[task.length] expected at least 2, to write and to read, got 1");
   EXPECT_EQ(example("flip_flop", 2)->shape().elements, 4);
 }
 

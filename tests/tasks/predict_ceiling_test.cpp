@@ -10,6 +10,7 @@
 #include "tasks/ceiling.h"
 #include "tasks/filter.h"
 #include "tasks/gap_task.h"
+#include "tasks/partly_asked.h"
 
 namespace sb {
 namespace {
@@ -252,17 +253,9 @@ TEST(PredictCeiling, HasZeroDivergenceIfStateIsKnown) {
 }
 
 // Predicts the next symbol, but only after odd elements, and in every third sample only after the second.
-class Masked final : public Task {
+class Masked final : public test::PartlyAsked {
  public:
-  explicit Masked(const GapTask& all) : all_(all) {}
-  TaskShape shape() const override { return all_.shape(); }
-  std::string canonical_text() const override { return "masked\n"; }
-  int max_frames(Split split) const override { return all_.max_frames(split); }
-  double mean_frames(Split split) const override { return all_.mean_frames(split); }
-  using Task::fill;
-  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
-    all_.fill(split, samples, out, pad_to);
-  }
+  using PartlyAsked::PartlyAsked;
   void answers(const Batch& batch, int row, int32_t* out) const override {
     all_.answers(batch, row, out);
     for (int e = 0; e < batch.elements; ++e)
@@ -273,9 +266,6 @@ class Masked final : public Task {
   std::unique_ptr<Oracle> oracle(Split split) const override { return all_.oracle(split); }
 
   static bool asks(uint64_t sample, int element) { return sample % 3 == 0 ? element == 1 : element % 2 == 1; }
-
- private:
-  const GapTask& all_;
 };
 
 TEST(PredictCeiling, IsOverTheElementsThatHaveAnAnswer) {

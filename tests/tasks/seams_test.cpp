@@ -1,127 +1,17 @@
-// Another language and another task than ours: evaluation, metrics and ceiling know neither automata nor gaps.
+// Tasks made for these tests: evaluation, metrics and ceiling know neither automata nor gaps.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/error.h"
 #include "tasks/automata.h"
-#include "tasks/baselines.h"
 #include "tasks/ceiling.h"
 #include "tasks/evaluate.h"
 #include "tasks/gap_task.h"
+#include "tasks/partly_asked.h"
 
 namespace sb {
 namespace {
-
-// Strings of a's, each a longer than the one before, then '#': "a#aa#aaa#…", begun at a length that the index gives.
-// States 1 and 2 both show "a": the last of a string, and any other.
-class Staircase final : public Language {
- public:
-  int length() const override { return 12; }
-  uint64_t seed() const override { return 5; }
-  int classes() const override { return 2; }
-  const std::vector<int32_t>& symbols() const override { return symbols_; }
-  const std::vector<int32_t>& ids() const override { return ids_; }
-  std::string canonical_text() const override { return "staircase\n"; }
-  int32_t end() const override { return 0; }
-  void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override {
-    for (size_t i = 0; i < count; ++i) {
-      uint64_t size = 1 + (first + i + static_cast<uint64_t>(split)) % 3, at = 0;
-      for (int e = 0; e < length(); ++e, ++at) {
-        if (at > size) {
-          at = 0;
-          ++size;
-        }
-        *states++ = static_cast<uint16_t>(at == size ? 0 : at + 1 == size ? 1 : 2);
-      }
-    }
-  }
-  // As a chain without memory: an "a" is the last of its string a quarter of the time.
-  void successors(int32_t state, std::vector<Successor>& out) const override {
-    if (state == 1) {
-      out = {{0, 1.0}};
-    } else {
-      out = {{1, 0.25}, {2, 0.75}};
-    }
-  }
-  double ends_within(int elements, int32_t state) const override {
-    if (state == 0) return 1;
-    if (state == 1) return elements >= 1 ? 1 : 0;
-    return elements >= 2 ? 1 - std::pow(0.75, elements - 1) : 0;
-  }
-
- private:
-  std::vector<int32_t> symbols_{0, 1, 1}, ids_{0, 2, 1};
-};
-
-TEST(Interfaces, GapTaskAcceptsAnyLanguage) {
-  const auto language = std::make_shared<const Staircase>();
-  const GapTask task(language, paper_task(2));
-  EXPECT_EQ(task.shape().channels, 2);
-  EXPECT_EQ(task.shape().answers, 3);
-  Batch batch;
-  task.fill(Split::test, 0, 2, batch);
-  EXPECT_EQ(std::vector<int32_t>(batch.state.begin(), batch.state.begin() + 12),
-            (std::vector<int32_t>{1, 1, 2, 0, 1, 1, 1, 2, 0, 1, 1, 1}))
-      << "by id: split test begins with three";
-  CeilingRequest request;
-  request.samples = 30;
-  const Ceiling ceiling = exact_ceiling(task, request);
-  EXPECT_TRUE(ceiling.exact);
-  EXPECT_GT(ceiling.filter_accuracy, 0.6);
-  const Baselines learnt = baselines(language, paper_task(1), 50, 30, 2);
-  EXPECT_GT(learnt.n_gram[3], learnt.majority);
-
-  OraclePredictor oracle(task, Split::test);
-  EvaluationRequest ask;
-  ask.split = Split::test;
-  ask.samples = 30;
-  ask.batch = 7;
-  ask.chunk = 13;
-  ask.breakdowns = true;
-  const Evaluation result = evaluate(oracle, task, ask);
-  EXPECT_NEAR(result.elements.value(), ceiling.filter_accuracy, 1e-12);
-  EXPECT_EQ(result.confusion.size(), 2U);
-  EXPECT_EQ(result.confusion[0].other_symbol + result.confusion[1].other_symbol, 0);
-}
-
-// An automaton's language seen through the interface and nothing else: its class is not Sampler.
-class Veiled final : public Language {
- public:
-  explicit Veiled(std::shared_ptr<const Language> of) : of_(std::move(of)) {}
-  int length() const override { return of_->length(); }
-  uint64_t seed() const override { return of_->seed(); }
-  int classes() const override { return of_->classes(); }
-  const std::vector<int32_t>& symbols() const override { return of_->symbols(); }
-  const std::vector<int32_t>& ids() const override { return of_->ids(); }
-  std::string canonical_text() const override { return of_->canonical_text(); }
-  int32_t end() const override { return of_->end(); }
-  void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override {
-    of_->draw(split, first, count, states);
-  }
-  void successors(int32_t state, std::vector<Successor>& out) const override { of_->successors(state, out); }
-  double ends_within(int elements, int32_t state) const override { return of_->ends_within(elements, state); }
-
- private:
-  std::shared_ptr<const Language> of_;
-};
-
-TEST(Interfaces, TasksUseOnlyLanguageInterface) {
-  for (const auto& automaton : {test::twins(), test::forked(), test::random_automaton(4)}) {
-    const auto open = test::sampler(automaton, 15);
-    const auto veiled = std::make_shared<const Veiled>(open);
-    TaskConfig config = paper_task(3);
-    config.test.start = 0;
-    config.objective = Objective::predict;
-    CeilingRequest request;
-    request.samples = 20;
-    EXPECT_EQ(predict_ceiling(GapTask(open, config), request).kl, predict_ceiling(GapTask(veiled, config), request).kl);
-    config.objective = Objective::state;
-    EXPECT_EQ(exact_ceiling(GapTask(open, config), request).accuracy,
-              exact_ceiling(GapTask(veiled, config), request).accuracy);
-    EXPECT_EQ(baselines(open, config, 20, 20, 1).table_learner, baselines(veiled, config, 20, 20, 1).table_learner);
-  }
-}
 
 // Running parity of bits, a blank after every second one; the answer to the last bit is not asked. Its oracle counts.
 class Parity final : public Task {
@@ -209,25 +99,21 @@ class Counting final : public Predictor {
 };
 
 // Parity that asks for the first asked(index) elements of a sample.
-class UnevenParity final : public Task {
+class UnevenParity final : public test::PartlyAsked {
  public:
-  explicit UnevenParity(int (*asked)(uint64_t index)) : asked_(asked) {}
-  TaskShape shape() const override { return all_.shape(); }
-  std::string canonical_text() const override { return "uneven parity\n"; }
-  int max_frames(Split split) const override { return all_.max_frames(split); }
-  double mean_frames(Split split) const override { return all_.mean_frames(split); }
-  using Task::fill;
-  void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
-    all_.fill(split, samples, out, pad_to);
-  }
+  explicit UnevenParity(int (*asked)(uint64_t index)) : PartlyAsked(parity()), asked_(asked) {}
   void answers(const Batch& batch, int row, int32_t* out) const override {
     all_.answers(batch, row, out);
     std::fill(out + asked_(batch.samples[static_cast<size_t>(row)]), out + batch.elements, -1);
   }
 
  private:
+  static const Parity& parity() {
+    static const Parity out(false);
+    return out;
+  }
+
   int (*asked_)(uint64_t index);
-  Parity all_{false};
 };
 
 TEST(Interfaces, SamplesThatAskForNothingHaveNoPartInStandardError) {
@@ -288,17 +174,6 @@ TEST(Interfaces, EvaluationAcceptsAnyTask) {
   const Evaluation alone = evaluate(model, unknown, ask);
   EXPECT_DOUBLE_EQ(alone.elements.value(), 0.75);
   EXPECT_EQ(alone.by_since_certain[0].total, 0);
-}
-
-TEST(Interfaces, CeilingRequiresOnlyOracle) {
-  CeilingRequest request;
-  request.samples = 9;
-  const Ceiling ceiling = exact_ceiling(Parity(true), request);
-  EXPECT_DOUBLE_EQ(ceiling.accuracy, 1);
-  EXPECT_EQ(ceiling.by_position.size(), 6U);
-  EXPECT_THROW(exact_ceiling(Parity(false), request), Error);
-  EXPECT_THROW(predict_ceiling(Parity(true), request), Error) << "no law to predict";
-  EXPECT_THROW(OraclePredictor(Parity(false), Split::test), Error);
 }
 
 // Guesses a coin, then sees it: the guess is not asked for, except in every third sample. The oracle is uncertain only

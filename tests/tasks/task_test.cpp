@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "../base/expect.h"
 #include "base/error.h"
 #include "base/portable.h"
 #include "tasks/lognormal.h"
@@ -16,13 +17,7 @@ namespace {
 std::string refusal(const std::function<void(TaskConfig&)>& spoil) {
   TaskConfig task = paper_task(2);
   spoil(task);
-  try {
-    check(task);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Exit::bad_input);
-    return error.what();
-  }
-  return "";
+  return error_line([&] { check(task); });
 }
 
 TEST(Task, PaperTasksAreValidAndAsPublished) {

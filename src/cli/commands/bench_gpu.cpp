@@ -192,6 +192,7 @@ void add_bench_gpu(Program& program) {
   options->arguments = &arguments;
   arguments.texts("--model", options->models, "NAME", "Model to measure, can be repeated; default: the paper's seven");
   arguments.integer("--width", options->width, 0, 8192, "Channels; 0: 256, 1024 and the model's width in the paper");
+  arguments.integer("--heads", options->request.heads, 0, 8192, "Heads; 0: a power of two, by width");
   arguments.integer("--time", options->time, 0, 100000, "Frames per sequence; 0: 400 and 1300");
   arguments.flag("--kernels", options->kernels,
                  "Measure each operation of a step separately: time, FLOPs or bytes, share of the GPU's measured rate");

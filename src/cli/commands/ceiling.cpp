@@ -245,7 +245,7 @@ Exit run_kind(const Options& options) {
   CeilingRequest request = request_of(options);
   Answer answer;
   {
-    Progress progress("samples", options.samples, false, standard_error());
+    Progress progress("samples", options.samples, standard_error());
     request.progress = [&](uint64_t done) { progress.update(done); };
     answer = ceiling_of(options, *task, request, [&](Json& json) {
       json["task"] = options.kind.description(options.grammar, *task);
@@ -264,14 +264,12 @@ Exit run(const Options& options) {
   if (predict && options.baselines) throw bad_input("ceiling --baselines", "requires --objective state, got predict");
   if (!options.baselines && options.arguments->given("--train-samples"))
     throw bad_input("ceiling --train-samples", "has no effect without --baselines, which learn from them");
-  // Baselines select n on valid samples.
-  if (!options.baselines) options.task.refuse_test_gaps_on_train(options.sequences);
   const auto sampler = options.sequences.sampler(options.grammar.load(), options.grammar.config.seed);
   CeilingRequest request = request_of(options);
   const Describe describe = [&](Json& json) { describe_all(json, options, task); };
   Answer answer;
   {
-    Progress progress("samples", options.samples, false, standard_error());
+    Progress progress("samples", options.samples, standard_error());
     request.progress = [&](uint64_t done) { progress.update(done); };
     const GapTask gaps(sampler, task);
     if (options.baselines) {

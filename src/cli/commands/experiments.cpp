@@ -132,10 +132,7 @@ void add_experiments(Program& program) {
                        "selectivbench experiments run main_table --scale small --where task.number=1 --time-limit 9m",
                        "selectivbench experiments run task2 --scale paper --sweep --list",
                        "selectivbench experiments run task2 --scale paper --slurm --gpus 1 --cpus 8 --time 4:00:00"},
-                      [options] {
-                        options->start = seconds_since_start();
-                        return run(*options);
-                      });
+                      [options] { return run(*options); });
   options->arguments = &arguments;
   arguments.positional("NAME", options->name, true, "Name of the experiment");
   arguments.choice("--scale", options->scale, experiment_scales(), "Size of grammar, models and training");

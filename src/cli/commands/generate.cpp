@@ -108,7 +108,7 @@ struct Source {
 template <class Use>
 void for_each_block(const Source& source, const Options& options, const Use& use) {
   const size_t per_block = std::max<size_t>(1, kBlockElements / static_cast<size_t>(source.length));
-  Progress progress("samples", options.count, false, standard_error());
+  Progress progress("samples", options.count, standard_error());
   std::future<void> consumer;
   for (uint64_t done = 0; done < options.count;) {
     const auto n = static_cast<size_t>(std::min<uint64_t>(per_block, options.count - done));
@@ -254,7 +254,6 @@ void refuse_idle(const Options& options) {
         throw bad_input(options.arguments->where(flag), "has no effect on symbols and gaps; requires --dense");
     }
   }
-  options.task.refuse_test_gaps_on_train(options.sequences);
 }
 
 Exit run(const Options& options) {

@@ -10,7 +10,6 @@
 #include "cli/suite_options.h"
 #include "cli/training.h"
 #include "jobs/suite_device.h"
-#include "jobs/time_budget.h"
 #include "store/run_check.h"
 #include "suites/frozen_suite.h"
 
@@ -87,7 +86,6 @@ void add_suite(Program& program) {
                                           "selectivbench suite configs/cpu/task2.toml --time-limit 9m",
                                           "selectivbench suite paper/task2 --slurm --gpus 1 --cpus 8 --time 2:00:00"},
                                          [options] {
-                                           options->start = seconds_since_start();
                                            options->file = shipped_config("suite FILE", options->file);
                                            return run(*options);
                                          });

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "kernels/aten/chunks.h"
 #include "kernels/operations.h"
 
 namespace sb::aten {
@@ -20,6 +21,14 @@ Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors*) {
 Tensors gate_sigmoid(const op::GateSigmoid& op, const Tensors& in, Tensors*) {
   return {(in[0] * sb::sigmoid_gate(in[1], op.scale)).to(in[0].scalar_type())};
 }
+Tensors sigmoid_norm(const op::SigmoidNorm& op, const Tensors& in, Tensors*) {
+  return {sb::gate_sigmoid(sb::rms_norm(in[0], in[1], op.eps), in[2])};
+}
+Tensors hgrn2_keys(const op::Hgrn2Keys&, const Tensors& in, Tensors*) {
+  const at::Tensor logits = in[1].to(compute_type(in[1]));
+  // sigma(-x) is 1 - sigma(x) without cancellation
+  return {at::silu(in[0]), at::sigmoid(-logits).to(in[1].scalar_type()), sb::log_sigmoid(logits, 1)};
+}
 Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors*) {
   return {sb::softplus_bias(in[0], in[1]) * -in[2].exp()};
 }
@@ -28,6 +37,10 @@ Tensors softplus_gates(const op::SoftplusGates&, const Tensors& in, Tensors*) {
 }
 Tensors scale_heads(const op::ScaleHeads&, const Tensors& in, Tensors*) {
   return {(in[0] * in[1].unsqueeze(-1)).to(in[0].scalar_type())};
+}
+Tensors delta_keys(const op::DeltaKeys&, const Tensors& in, Tensors*) {
+  const at::Tensor y = sb::scale_heads(in[0], in[1]);
+  return {in[0], y, y};
 }
 Tensors skip_norm(const op::SkipNorm& op, const Tensors& in, Tensors*) {
   const at::Tensor y = (in[0] + in[2].unsqueeze(-1) * in[1]).to(in[1].scalar_type());

@@ -1,12 +1,12 @@
 #include "kernels/cuda/decayed_attention_kernels.cuh"
 #include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace attention {
 namespace {
 
 bool valid(const DecayedAttention& p) {
-  const auto within = [](int64_t x, int64_t most) { return x >= 1 && x <= most; };
   return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.groups, p.heads) &&
          p.heads % p.groups == 0 && within(p.key_width, 256) && within(p.value_width, 256) &&
          p.batch * p.heads * ((p.time + kChunk - 1) / kChunk) < (int64_t{1} << 31) &&
@@ -16,10 +16,6 @@ bool valid(const DecayedAttention& p) {
 
 size_t element_bytes(const DecayedAttention& p) {
   return p.precision == Precision::bf16 ? 2 : 4;
-}
-
-size_t rounded(size_t bytes) {
-  return (bytes + 255) / 256 * 256;
 }
 
 // States and decays of all segments, if there are several

@@ -1,83 +1,14 @@
-// Gradients with one decay per step and head. A first pass loops backward over the chunks of one segment, head and
-// slice of V, and computes the gradients of the states after each chunk:  dS <- c_end dS + scale (c Q)^T dO.  A second
-// pass processes all chunks in parallel, with a block for one chunk of one sequence and some heads of a group:
+// Gradients with one decay per step and head. A first pass (decayed_attention_scalar_walk_back.cuh) computes the
+// gradients of the states after each chunk:  dS <- c_end dS + scale (c Q)^T dO.  A second pass processes all chunks in
+// parallel, with a block for one chunk of one sequence and some heads of a group:
 //   M_ij = do_i . v_j (j <= i);  N = scale sum over heads (M o L), L_ij = decay from j to i
 //   dq = scale sum (c dO) S^T + N K;  dk = sum (c_end/c V) dS^T + N^T Q;  dv = P^T dO + (c_end/c K) dS
 //   dg_t = c_end <dS, S> + sum_{i >= t} q_i . dq_i of S + sum_{j < t} v_j . dv_j of dS + sum_{j < t <= i} P_ij M_ij
-#include "kernels/cuda/decayed_attention_kernels.cuh"
+#include "kernels/cuda/decayed_attention_decay_gradients.cuh"
+#include "kernels/cuda/decayed_attention_scalar_walk_back.cuh"
 
 namespace sb::cuda::attention {
 namespace {
-
-template <Product P, int KP, int VS>
-struct StateLayout {
-  using E = Operand<P>;
-  static constexpr int LK = leading<E>(KP), LV = leading<E>(VS);
-  size_t q, d_out, state, decays, bytes;
-  __host__ __device__ StateLayout() {
-    Pieces m;
-    q = m.take<E>(kChunk * LK);
-    d_out = m.take<E>(kChunk * LV);
-    state = m.take<E>(KP * LV);
-    decays = m.take<StepDecays>(2);
-    bytes = m.used;
-  }
-};
-
-template <Product P, int KP, int VS>
-__global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
-    state_gradients(const __grid_constant__ BackwardArguments a) {
-  using E = Operand<P>;
-  using L = StateLayout<P, KP, VS>;
-  const L at_bytes;
-  extern __shared__ __align__(16) unsigned char memory[];
-  E *q = reinterpret_cast<E*>(memory + at_bytes.q), *d_out = reinterpret_cast<E*>(memory + at_bytes.d_out);
-  E* tile = reinterpret_cast<E*>(memory + at_bytes.state);
-  StepDecays* all_decays = reinterpret_cast<StepDecays*>(memory + at_bytes.decays);
-
-  const Place at;
-  const Sizes& z = a.z;
-  const Walk walk(z.segments, z.chunks);
-  const int h = walk.pair % z.H, b = walk.pair / z.H;
-  const int first = static_cast<int>(blockIdx.y) * VS, slice = min(VS, z.V - first), group = h / z.per_group;
-  const int64_t pair = walk.pair, state_size = static_cast<int64_t>(z.K) * z.V;
-  const float* g = a.p.g ? a.p.g + b * a.p.g_batch + h * a.p.g_head : nullptr;
-  const auto scan = [&](int chunk) {
-    all_decays[chunk % 2].scan(g ? g + chunk * kChunk * a.p.g_time : nullptr, a.p.g_time, z.T - chunk * kChunk,
-                               at.lane);
-  };
-  StateTile<KP, VS> gradient(at);
-  gradient.read(a.d.d_final_state ? a.d.d_final_state + walk.index * state_size : nullptr, z.K, z.V, first, at);
-  if (at.warp == 0) scan(walk.end - 1);
-  __syncthreads();
-  float segment_decay = 1;
-  for (int chunk = walk.end - 1; chunk >= walk.begin; --chunk) {
-    const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
-    const StepDecays& decays = all_decays[chunk % 2];
-    copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
-    HeadRows<const E> rows(a.d.d_out, b, begin, h, z.V);
-    rows.data += first;
-    load_scaled_tile<kChunk, VS>(static_cast<E*>(nullptr), d_out, L::LV, rows, steps, slice, decays.since, a.p.scale,
-                                 at);
-    if (!a.first.states) gradient.to_shared(tile, L::LV, at);
-    if (at.warp == 7 && chunk > walk.begin) scan(chunk - 1);
-    finish_copies();
-    __syncthreads();
-    if (!a.first.states)
-      write_state<KP, VS>(static_cast<E*>(a.state_gradients) + (pair * z.chunks + chunk) * z.state_size(), tile, L::LV,
-                          z, first, at);
-    const float total = decays.total();
-    segment_decay *= total;
-    gradient.template advance<P>(q, L::LK, d_out, L::LV, at, [&](int) { return total; });
-    __syncthreads();
-  }
-  if (a.first.states) {
-    gradient.write(a.first.states + walk.index * state_size, z.K, z.V, first, at);
-    if (blockIdx.y == 0 && at.thread == 0) a.first.decays[walk.index] = segment_decay;
-  } else if (a.d.d_initial_state && walk.begin == 0) {
-    gradient.write(a.d.d_initial_state + pair * state_size, z.K, z.V, first, at);
-  }
-}
 
 // Sums over the chunk's steps that dg needs, as the warps leave them; <dS, S> by warp.
 template <int Columns>
@@ -114,7 +45,7 @@ __device__ inline float dot(const uint4& x, const uint4& y) {
   return sum;
 }
 
-// The gradients of the chunk's log-decays, by one warp.
+// The gradients of the chunk's log-decays from these sums, by one warp
 template <int Columns>
 __device__ inline void write_decay_gradients(const BackwardArguments& a, const StepSums<Columns>& s, float total, int b,
                                              int h, int chunk, int steps, int lane) {
@@ -130,23 +61,7 @@ __device__ inline void write_decay_gradients(const BackwardArguments& a, const S
     }
     earlier[i] += (s.column[0][t] + s.column[1][t]) + (s.column[2][t] + s.column[3][t]);
   }
-  const float own[2] = {earlier[0], earlier[1]};
-  running_sums(later, lane);
-  running_sums(earlier, lane);
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int t = 2 * lane + i;
-    const float from_later = __shfl_sync(~0u, later[1 - i], 31 - lane);
-    const float x = total * along + from_later + (earlier[i] - own[i]);
-    if (t >= steps) continue;
-    if (a.p.decay == Decay::scalar)
-      a.d.dg[b * a.d.dg_batch + (static_cast<int64_t>(chunk) * kChunk + t) * a.d.dg_time + h * a.d.dg_head] = x;
-    sum += x;
-  }
-  if (a.p.decay != Decay::fixed) return;
-  sum = sum_lanes(sum, 1, 32);
-  if (lane == 0) a.dg_parts[(static_cast<int64_t>(b) * a.z.H + h) * a.z.chunks + chunk] = sum;
+  write_decay_gradients(a, total * along, later, earlier, b, h, chunk, steps, lane);
 }
 
 // Decays of the warp's pairs (i0.., j0..), with the scale; p becomes P
@@ -199,6 +114,54 @@ __device__ __forceinline__ void finish_head(float (&n_sum)[1][NP][4], const floa
     along = sum_lanes(along, 1, 32);
     if (at.lane == 0) sums.along[at.warp] = along;
   }
+}
+
+// Through the states, with a slice of V: dq += since dO S^T, dk += until V dS^T, and from_start, q . dq of these
+template <Product P, class L, int VS, int NK>
+__device__ __forceinline__ void add_keys(float (&dq)[1][NK][4], float (&dk)[1][NK][4], float (&from_start)[2],
+                                         const Operand<P>* q, const Operand<P>* v, const Operand<P>* d_out,
+                                         const Operand<P>* state, const Operand<P>* gradient, const float (&since)[2],
+                                         const float (&until)[2], int i0, int k0, bool decaying, const Place& at) {
+  float x[1][NK][4];
+  clear(x);
+  multiply<P, Depth::fast, Depth::fast, VS>(x, d_out + i0 * L::LV, L::LV, state + k0 * L::LV, L::LV, at.lane);
+#pragma unroll
+  for (int n = 0; n < NK; ++n)
+#pragma unroll
+    for (int up = 0; up < 2; ++up) {
+      const float y0 = since[up] * x[0][n][2 * up], y1 = since[up] * x[0][n][2 * up + 1];
+      dq[0][n][2 * up] += y0;
+      dq[0][n][2 * up + 1] += y1;
+      if (decaying) {
+        const float2 query = load_pair(q + (i0 + up * 8 + at.row) * L::LK + k0 + n * 8 + at.pair * 2);
+        from_start[up] = fmaf(query.x, y0, fmaf(query.y, y1, from_start[up]));
+      }
+    }
+  clear(x);
+  multiply<P, Depth::fast, Depth::fast, VS>(x, v + i0 * L::LV, L::LV, gradient + k0 * L::LV, L::LV, at.lane);
+#pragma unroll
+  for (int n = 0; n < NK; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) dk[0][n][e] = fmaf(until[e / 2], x[0][n][e], dk[0][n][e]);
+}
+
+// dv = until K dS for a slice of V, and to_end, v . dv of these
+template <Product P, class L, int KP, int NV>
+__device__ __forceinline__ void read_gradient(float (&dv)[1][NV][4], float (&to_end)[2], const Operand<P>* k,
+                                              const Operand<P>* v, const Operand<P>* gradient, const float (&until)[2],
+                                              int i0, int c0, bool decaying, const Place& at) {
+  clear(dv);
+  multiply<P, Depth::fast, Depth::slow, KP>(dv, k + i0 * L::LK, L::LK, gradient + c0, L::LV, at.lane);
+#pragma unroll
+  for (int n = 0; n < NV; ++n)
+#pragma unroll
+    for (int up = 0; up < 2; ++up) {
+      float &x = dv[0][n][2 * up], &y = dv[0][n][2 * up + 1];
+      x *= until[up];
+      y *= until[up];
+      const float2 value = load_pair(v + (i0 + up * 8 + at.row) * L::LV + c0 + n * 8 + at.pair * 2);
+      if (decaying) to_end[up] = fmaf(value.x, x, fmaf(value.y, y, to_end[up]));
+    }
 }
 
 // Writes the warp's rows of dq and dk, or of the block's part of them if several blocks share a group
@@ -303,29 +266,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
     const float until[2] = {decays.until[i0 + at.row], decays.until[i0 + 8 + at.row]};
     if (j0 <= i0 + 15)
       multiply<P, Depth::fast, Depth::fast, VS>(m, d_out + i0 * L::LV, L::LV, v + j0 * L::LV, L::LV, at.lane);
-    {
-      float x[1][NK][4];
-      clear(x);
-      multiply<P, Depth::fast, Depth::fast, VS>(x, d_out + i0 * L::LV, L::LV, state + k0 * L::LV, L::LV, at.lane);
-#pragma unroll
-      for (int n = 0; n < NK; ++n)
-#pragma unroll
-        for (int up = 0; up < 2; ++up) {
-          const float y0 = since[up] * x[0][n][2 * up], y1 = since[up] * x[0][n][2 * up + 1];
-          dq[0][n][2 * up] += y0;
-          dq[0][n][2 * up + 1] += y1;
-          if (decaying) {
-            const float2 query = load_pair(q + (i0 + up * 8 + at.row) * L::LK + k0 + n * 8 + at.pair * 2);
-            from_start[up] = fmaf(query.x, y0, fmaf(query.y, y1, from_start[up]));
-          }
-        }
-      clear(x);
-      multiply<P, Depth::fast, Depth::fast, VS>(x, v + i0 * L::LV, L::LV, gradient + k0 * L::LV, L::LV, at.lane);
-#pragma unroll
-      for (int n = 0; n < NK; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) dk[0][n][e] = fmaf(until[e / 2], x[0][n][e], dk[0][n][e]);
-    }
+    add_keys<P, L, VS>(dq, dk, from_start, q, v, d_out, state, gradient, since, until, i0, k0, decaying, at);
     if (decaying) {
       constexpr int piece = 16 / sizeof(E), pieces = VS / piece;
 #pragma unroll
@@ -335,18 +276,7 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
       }
     }
     float dv[1][NV][4];
-    clear(dv);
-    multiply<P, Depth::fast, Depth::slow, KP>(dv, k + i0 * L::LK, L::LK, gradient + c0, L::LV, at.lane);
-#pragma unroll
-    for (int n = 0; n < NV; ++n)
-#pragma unroll
-      for (int up = 0; up < 2; ++up) {
-        float &x = dv[0][n][2 * up], &y = dv[0][n][2 * up + 1];
-        x *= until[up];
-        y *= until[up];
-        const float2 value = load_pair(v + (i0 + up * 8 + at.row) * L::LV + c0 + n * 8 + at.pair * 2);
-        if (decaying) to_end[up] = fmaf(value.x, x, fmaf(value.y, y, to_end[up]));
-      }
+    read_gradient<P, L, KP>(dv, to_end, k, v, gradient, until, i0, c0, decaying, at);
     if (first == 0) __syncthreads();  // the pairs
     multiply<P, Depth::slow, Depth::slow, kChunk>(dv, pairs + i0 * L::LP + i0, L::LP, d_out + i0 * L::LV + c0, L::LV,
                                                   at.lane, kChunk - i0);

@@ -34,6 +34,15 @@ __device__ inline uint32_t* pair_of(unsigned char* tile, int at, int part) {
   return reinterpret_cast<uint32_t*>(tile + part / each * Tile::panel + (at ^ part % each * 16));
 }
 
+// Multiplies the thread's two rows of a product
+template <int Tiles>
+__device__ __forceinline__ void scale_rows(float (&x)[Tiles][4], const float (&by)[2]) {
+#pragma unroll
+  for (int n = 0; n < Tiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) x[n][e] *= by[e / 2];
+}
+
 // Decays of a chunk in base 2 (like StepDecays for bf16 products), and the write factors of its steps.
 struct GroupSteps {
   float sum[kChunk], since[kChunk], until[kChunk], write[kChunk];
@@ -165,9 +174,7 @@ struct GroupState {
       for (int i = 0; i < 4; ++i) left[s][i] = times_factors(left[s][i], steps.factors[8 * s + i / 2 * 4 + pair]);
     }
     wgmma_fence();
-#pragma unroll
-    for (int s = 0; s < kChunk / 16; ++s)
-      GroupProduct<VP>::template registers_times_tile<1>(x, left[s], ValueTile<VP>::down(values, s));
+    start_product(x, left, Down<ValueTile<VP>>{values});
     wgmma_commit();
   }
 };

@@ -82,29 +82,6 @@ __device__ __forceinline__ void write_keys(const BackwardArguments& a, const flo
     }
 }
 
-// Adds a head's part y of dq or dk to the sum over heads, and leaves its products with the rows of q or k
-template <bool queries, int NK>
-__device__ __forceinline__ void add_rows(float (&sum)[NK][4], const float (&y)[NK][4], HeadSums& sums,
-                                         const GroupSteps& steps, unsigned char* keys, int place, float scale, int row,
-                                         int pair) {
-#pragma unroll
-  for (int up = 0; up < 2; ++up) {
-    const float factor = queries ? scale * steps.since[row + 8 * up] : steps.until[row + 8 * up];
-    const float write = queries ? 1.f : steps.write[row + 8 * up];
-    float along_row = 0;
-#pragma unroll
-    for (int n = 0; n < NK; ++n) {
-      const float y0 = factor * y[n][2 * up], y1 = factor * y[n][2 * up + 1];
-      const float2 key = unpack(*pair_of<KeyTile>(keys, place + up * 8 * 128, n));
-      sum[n][2 * up] = fmaf(write, y0, sum[n][2 * up]);
-      sum[n][2 * up + 1] = fmaf(write, y1, sum[n][2 * up + 1]);
-      along_row = fmaf(key.x, y0, fmaf(key.y, y1, along_row));
-    }
-    along_row = sum_lanes(along_row, 1, 4);
-    if (pair == 0) sums.by_rows[queries ? 0 : 1][row + 8 * up] = along_row;
-  }
-}
-
 // Thread of a block that computes one chunk for some heads of a group
 template <int VP>
 struct ChunkBlock {
@@ -175,10 +152,7 @@ __device__ __forceinline__ void ChunkBlock<VP>::pairs_and_values() const {
   uint32_t pairs[NP][2];  // scale k_j . q_i
   float n_sum[NP][4];     // sum over heads of L_ij do_i . v_j
   wgmma_fence();
-#pragma unroll
-  for (int s = 0; s < kGroupKeys / 16; ++s)
-    GroupProduct<kChunk>::template tiles<0, 0>(n_sum, KeyTile::along(base + M::k, s), KeyTile::along(base + M::q, s),
-                                               s > 0);
+  start_product<kGroupKeys / 16>(n_sum, Along<KeyTile>{base + M::k}, Along<KeyTile>{base + M::q});
   wgmma_commit();
   wgmma_wait<0>(n_sum);
 #pragma unroll
@@ -198,10 +172,7 @@ __device__ __forceinline__ void ChunkBlock<VP>::pairs_and_values() const {
     enter(head);
     float m[NP][4];
     wgmma_fence();
-#pragma unroll
-    for (int s = 0; s < VP / 16; ++s)
-      GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
-                                                 s > 0);
+    start_product<VP / 16>(m, Along<Values>{at + M::x}, Along<Values>{at + M::d_out});
     wgmma_commit();
     const float skip = a.p.skip ? a.p.skip[h] : 0.f;
     const float sum_row[2] = {steps.sum[row], steps.sum[row + 8]};
@@ -214,33 +185,19 @@ __device__ __forceinline__ void ChunkBlock<VP>::pairs_and_values() const {
     const float scaled[2] = {steps.until[row] * write_row[0], steps.until[row + 8] * write_row[1]};
     float dv[NV][4];
     wgmma_fence();
-#pragma unroll
-    for (int s = 0; s < kGroupKeys / 16; ++s)
-      GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(base + M::k, s), States::down(at + M::gradient, s),
-                                             s > 0);
+    start_product<kGroupKeys / 16>(dv, Along<KeyTile>{base + M::k}, Down<States>{at + M::gradient});
     wgmma_commit();
     wgmma_wait<0>(dv);
-#pragma unroll
-    for (int n = 0; n < NV; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) dv[n][e] *= scaled[e / 2];
+    scale_rows(dv, scaled);
     wgmma_fence();
-#pragma unroll
-    for (int s = 0; s < kChunk / 16; ++s)
-      GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
+    start_product(dv, weights, Down<Values>{at + M::d_out});
     wgmma_commit();
     store_pair_sums(sums, by_query, by_key, along_out, a.p.skip, strip, row, pair, lane);
     bf16* const dx = head_rows(a.d.dv, b, begin, h) + row * a.d.dv.time + pair * 2;
     wgmma_wait<0>(dv);
     write_rows(dx, dv, a.d.dv.time, row, rows, z.V);
   }
-  const int place = PairTile::place(row, 0) + pair * 4;
-#pragma unroll
-  for (int n = 0; n < NP; ++n)
-#pragma unroll
-    for (int up = 0; up < 2; ++up)
-      *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) =
-          pack(a.p.scale * n_sum[n][2 * up], a.p.scale * n_sum[n][2 * up + 1]);
+  store_pairs(memory + M::pairs, n_sum, a.p.scale, row, pair);
   shared_writes_to_products();
   threads_barrier(0, kChunkThreads);
 }
@@ -254,7 +211,6 @@ __device__ __forceinline__ void ChunkBlock<VP>::queries_or_keys() const {
   for (int n = 0; n < NK; ++n)
 #pragma unroll
     for (int e = 0; e < 4; ++e) sum[n][e] = 0;
-  unsigned char* const keys = memory + (queries ? M::q : M::k);
   for (int head = 0; head < heads; ++head) {
     const GroupSteps& steps = all_steps[head];
     HeadSums& sums = all_sums[head % 2];
@@ -264,33 +220,23 @@ __device__ __forceinline__ void ChunkBlock<VP>::queries_or_keys() const {
     enter(head);
     float y[NK][4];
     wgmma_fence();
-#pragma unroll
-    for (int s = 0; s < VP / 16; ++s)
-      GroupProduct<kGroupKeys>::template tiles<0, 0>(y, Values::along(left, s), States::along(right, s), s > 0);
+    start_product<VP / 16>(y, Along<Values>{left}, Along<States>{right});
     wgmma_commit();
     const float along = sum_lanes(products_of<States>(item + M::state, item + M::gradient, thread), 1, 32);
     if (lane == 0) sums.along[warp - 4] = along;
     if (queries && warp == 4 && head > 0)
       write_head(a, all_sums[(head + 1) % 2], all_steps[head - 1], b, first_head + head - 1, chunk, rows, lane);
-    const int place = KeyTile::place(row, 0) + pair * 4;
     wgmma_wait<0>(y);
-    add_rows<queries>(sum, y, sums, steps, keys, place, a.p.scale, row, pair);
+    scale_key_rows<queries>(y, sums, steps, memory + (queries ? M::q : M::k), a.p.scale, row, pair,
+                            [&](int n, int up, float write, float y0, float y1) {
+                              sum[n][2 * up] = fmaf(write, y0, sum[n][2 * up]);
+                              sum[n][2 * up + 1] = fmaf(write, y1, sum[n][2 * up + 1]);
+                            });
   }
   threads_barrier(0, kChunkThreads);
   if (queries && warp == 4)
     write_head(a, all_sums[(heads + 1) % 2], all_steps[heads - 1], b, first_head + heads - 1, chunk, rows, lane);
-  wgmma_fence();
-#pragma unroll
-  for (int s = 0; s < kChunk / 16; ++s) {
-    if constexpr (queries)
-      GroupProduct<kGroupKeys>::template tiles<1, 1>(sum, PairTile::down(base + M::pairs, s),
-                                                     KeyTile::down(base + M::k, s), true);
-    else
-      GroupProduct<kGroupKeys>::template tiles<0, 1>(sum, PairTile::along(base + M::pairs, s),
-                                                     KeyTile::down(base + M::q, s), true);
-  }
-  wgmma_commit();
-  wgmma_wait<0>(sum);
+  add_pairs<queries>(sum, base + M::pairs, base + M::k, base + M::q);
   write_keys(a, sum, queries ? a.d.dq : a.d.dk, queries ? a.dq_parts : a.dk_parts, part, b, begin, group, rows, row,
              pair);
 }

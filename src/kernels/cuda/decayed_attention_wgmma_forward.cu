@@ -124,14 +124,9 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
     __syncwarp();
     float p[kChunk / 8][4], o[VP / 8][4];
     wgmma_fence();
-#pragma unroll
-    for (int s = 0; s < kGroupKeys / 16; ++s)
-      GroupProduct<kChunk>::template tiles<0, 0>(p, KeyTile::along(stage + M::q, s), KeyTile::along(stage + M::k, s),
-                                                 s > 0);
+    start_product<kGroupKeys / 16>(p, Along<KeyTile>{stage + M::q}, Along<KeyTile>{stage + M::k});
     wgmma_commit();
-#pragma unroll
-    for (int s = 0; s < kGroupKeys / 16; ++s)
-      GroupProduct<VP>::template tiles<0, 1>(o, KeyTile::along(stage + M::q, s), States::down(tile, s), s > 0);
+    start_product<kGroupKeys / 16>(o, Along<KeyTile>{stage + M::q}, Down<States>{tile});
     wgmma_commit();
     wgmma_wait<1>(p);
     uint32_t weights[kChunk / 16][4];
@@ -155,14 +150,9 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
     }
     const float since[2] = {a.p.scale * steps.since[row], a.p.scale * steps.since[row + 8]};
     wgmma_wait<0>(o);
-#pragma unroll
-    for (int n = 0; n < VP / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) o[n][i] *= since[i / 2];
+    scale_rows(o, since);
     wgmma_fence();
-#pragma unroll
-    for (int s = 0; s < kChunk / 16; ++s)
-      GroupProduct<VP>::template registers_times_tile<1>(o, weights[s], Values::down(stage + M::x, s));
+    start_product(o, weights, Down<Values>{stage + M::x});
     wgmma_commit();
     wgmma_wait<0>(o);
     if (chunk + 2 < chunks) threads_arrive(done_with(chunk), kHandOver);

@@ -165,14 +165,8 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
       enter(number);
       float products[NP][4], m[NP][4];
       wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < kGroupKeys / 16; ++s)
-        GroupProduct<kChunk>::template tiles<0, 0>(products, KeyTile::along(at + M::k, s), KeyTile::along(at + M::q, s),
-                                                   s > 0);
-#pragma unroll
-      for (int s = 0; s < VP / 16; ++s)
-        GroupProduct<kChunk>::template tiles<0, 0>(m, Values::along(at + M::x, s), Values::along(at + M::d_out, s),
-                                                   s > 0);
+      start_product<kGroupKeys / 16>(products, Along<KeyTile>{at + M::k}, Along<KeyTile>{at + M::q});
+      start_product<VP / 16>(m, Along<Values>{at + M::x}, Along<Values>{at + M::d_out});
       wgmma_commit();
       const float skip = a.p.skip ? a.p.skip[item.h] : 0.f;
       uint32_t weights[kChunk / 16][4];  // of dv, [j, i]
@@ -181,22 +175,13 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
       wgmma_wait<0>(m);
       weigh_own_pairs(weights, products, by_query, by_key, own_sum, along_out, m, steps, all_own + number % 3 * kChunk,
                       a.p.scale, skip, strip, row, pair);
-      const int place = PairTile::place(row, 0) + pair * 4;
-#pragma unroll
-      for (int n = 0; n < NP; ++n)
-#pragma unroll
-        for (int up = 0; up < 2; ++up)
-          *pair_of<PairTile>(memory + M::pairs, place + up * 8 * 128, n) =
-              pack(products[n][2 * up], products[n][2 * up + 1]);
+      store_pairs(memory + M::pairs, products, 1, row, pair);
       shared_writes_to_products();
       threads_arrive(kPairsReady, kChunkThreads);
       const float scaled[2] = {steps.until[row] * steps.write[row], steps.until[row + 8] * steps.write[row + 8]};
       float dv[NV][4];
       wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < kGroupKeys / 16; ++s)
-        GroupProduct<VP>::template tiles<0, 1>(dv, KeyTile::along(at + M::k, s), States::down(at + M::gradient, s),
-                                               s > 0);
+      start_product<kGroupKeys / 16>(dv, Along<KeyTile>{at + M::k}, Down<States>{at + M::gradient});
       wgmma_commit();
       store_pair_sums(sums, by_query, by_key, along_out, a.p.skip, strip, row, pair, lane);
 #pragma unroll
@@ -205,14 +190,9 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
         if (pair == 0) sums.own[row + 8 * up] = x;
       }
       wgmma_wait<0>(dv);
-#pragma unroll
-      for (int n = 0; n < NV; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) dv[n][e] *= scaled[e / 2];
+      scale_rows(dv, scaled);
       wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < kChunk / 16; ++s)
-        GroupProduct<VP>::template registers_times_tile<1>(dv, weights[s], Values::down(at + M::d_out, s));
+      start_product(dv, weights, Down<Values>{at + M::d_out});
       wgmma_commit();
       bf16* const dx = head_rows(a.d.dv, item.b, item.begin, item.h) + row * a.d.dv.time + pair * 2;
       wgmma_wait<0>(dv);
@@ -234,44 +214,20 @@ __global__ void __launch_bounds__(kChunkThreads, 1)
       enter(number);
       float y[NK][4];
       wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < VP / 16; ++s)
-        GroupProduct<kGroupKeys>::template tiles<0, 0>(y, Values::along(left, s), States::along(right, s), s > 0);
+      start_product<VP / 16>(y, Along<Values>{left}, Along<States>{right});
       wgmma_commit();
       const float along = sum_lanes(products_of<States>(tiles + M::state, tiles + M::gradient, thread), 1, 32);
       if (lane == 0) sums.along[warp - 4] = along;
       if (queries && warp == 4 && number > 0) write_sums(number - 1);
       if (!queries && warp == 8) scan(number + 1);
-      const int place = KeyTile::place(row, 0) + pair * 4;
       wgmma_wait<0>(y);
-#pragma unroll
-      for (int up = 0; up < 2; ++up) {
-        const float factor = queries ? a.p.scale * steps.since[row + 8 * up] : steps.until[row + 8 * up];
-        const float write = queries ? 1.f : steps.write[row + 8 * up];
-        float along_row = 0;
-#pragma unroll
-        for (int n = 0; n < NK; ++n) {
-          const float y0 = factor * y[n][2 * up], y1 = factor * y[n][2 * up + 1];
-          const float2 key = unpack(*pair_of<KeyTile>(tiles + (queries ? M::q : M::k), place + up * 8 * 128, n));
-          y[n][2 * up] = write * y0, y[n][2 * up + 1] = write * y1;
-          along_row = fmaf(key.x, y0, fmaf(key.y, y1, along_row));
-        }
-        along_row = sum_lanes(along_row, 1, 4);
-        if (pair == 0) sums.by_rows[queries ? 0 : 1][row + 8 * up] = along_row;
-      }
+      scale_key_rows<queries>(y, sums, steps, tiles + (queries ? M::q : M::k), a.p.scale, row, pair,
+                              [&](int n, int up, float write, float y0, float y1) {
+                                y[n][2 * up] = write * y0;
+                                y[n][2 * up + 1] = write * y1;
+                              });
       threads_barrier(kPairsReady, kChunkThreads);
-      wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < kChunk / 16; ++s) {
-        if constexpr (queries)
-          GroupProduct<kGroupKeys>::template tiles<1, 1>(y, PairTile::down(base + M::pairs, s),
-                                                         KeyTile::down(at + M::k, s), true);
-        else
-          GroupProduct<kGroupKeys>::template tiles<0, 1>(y, PairTile::along(base + M::pairs, s),
-                                                         KeyTile::down(at + M::q, s), true);
-      }
-      wgmma_commit();
-      wgmma_wait<0>(y);
+      add_pairs<queries>(y, base + M::pairs, at + M::k, at + M::q);
       write_keys(head_rows(to, item.b, item.begin, item.h), to.time, y, row, item.rows, z.K, pair);
     }
     threads_barrier(0, kChunkThreads);

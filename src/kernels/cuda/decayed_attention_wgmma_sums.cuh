@@ -1,5 +1,6 @@
 // Sums over the steps of a chunk and head from which the gradients of log-decays, write factors and skip are computed.
 #pragma once
+#include "kernels/cuda/decayed_attention_decay_gradients.cuh"
 #include "kernels/cuda/decayed_attention_wgmma.cuh"
 
 namespace sb::cuda::attention {
@@ -36,22 +37,7 @@ __device__ inline void write_head(const BackwardArguments& a, const HeadSums& s,
   float along = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) along += s.along[i];
-  along *= steps.total();
-  const float own[2] = {earlier[0], earlier[1]};
-  running_sums(later, lane);
-  running_sums(earlier, lane);
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int t = 2 * lane + i;
-    const float x = along + __shfl_sync(~0u, later[1 - i], 31 - lane) + (earlier[i] - own[i]);
-    if (t >= rows) continue;
-    if (a.p.decay == Decay::scalar) a.d.dg[b * a.d.dg_batch + (begin + t) * a.d.dg_time + h * a.d.dg_head] = x;
-    sum += x;
-  }
-  if (a.p.decay != Decay::fixed) return;
-  sum = sum_lanes(sum, 1, 32);
-  if (lane == 0) a.dg_parts[part] = sum;
+  write_decay_gradients(a, along * steps.total(), later, earlier, b, h, chunk, rows, lane);
 }
 
 // This thread's part of the sum of x y over two tiles, for two groups
@@ -106,6 +92,53 @@ __device__ __forceinline__ void write_rows(bf16* dx, const float (&dv)[NV][4], i
       if (n * 8 < V)
         *reinterpret_cast<uint32_t*>(dx + up * 8 * stride + n * 8) = pack(dv[n][2 * up], dv[n][2 * up + 1]);
   }
+}
+
+// Rounds the thread's part of a matrix of pairs, times `scale`, to a tile
+template <int NP>
+__device__ __forceinline__ void store_pairs(unsigned char* tile, const float (&x)[NP][4], float scale, int row,
+                                            int pair) {
+  const int place = PairTile::place(row, 0) + pair * 4;
+#pragma unroll
+  for (int n = 0; n < NP; ++n)
+#pragma unroll
+    for (int up = 0; up < 2; ++up)
+      *pair_of<PairTile>(tile, place + up * 8 * 128, n) = pack(scale * x[n][2 * up], scale * x[n][2 * up + 1]);
+}
+
+// The part of a head's dq (from dO S^T) or dk (from V dS^T) through the states: calls put(n, up, w, y0, y1) with two
+// neighbours of factor y, and the write factor w, and leaves their products with the rows of q or k
+template <bool queries, int NK, class Put>
+__device__ __forceinline__ void scale_key_rows(const float (&y)[NK][4], HeadSums& sums, const GroupSteps& steps,
+                                               unsigned char* keys, float scale, int row, int pair, const Put& put) {
+  const int place = KeyTile::place(row, 0) + pair * 4;
+#pragma unroll
+  for (int up = 0; up < 2; ++up) {
+    const float factor = queries ? scale * steps.since[row + 8 * up] : steps.until[row + 8 * up];
+    const float write = queries ? 1.f : steps.write[row + 8 * up];
+    float along_row = 0;
+#pragma unroll
+    for (int n = 0; n < NK; ++n) {
+      const float y0 = factor * y[n][2 * up], y1 = factor * y[n][2 * up + 1];
+      const float2 key = unpack(*pair_of<KeyTile>(keys, place + up * 8 * 128, n));
+      put(n, up, write, y0, y1);
+      along_row = fmaf(key.x, y0, fmaf(key.y, y1, along_row));
+    }
+    along_row = sum_lanes(along_row, 1, 4);
+    if (pair == 0) sums.by_rows[queries ? 0 : 1][row + 8 * up] = along_row;
+  }
+}
+
+// y += N^T K for dq, N Q for dk
+template <bool queries, int NK>
+__device__ __forceinline__ void add_pairs(float (&y)[NK][4], uint32_t pairs, uint32_t k, uint32_t q) {
+  wgmma_fence();
+  if constexpr (queries)
+    start_product<kChunk / 16>(y, Down<PairTile>{pairs}, Down<KeyTile>{k}, true);
+  else
+    start_product<kChunk / 16>(y, Along<PairTile>{pairs}, Down<KeyTile>{q}, true);
+  wgmma_commit();
+  wgmma_wait<0>(y);
 }
 
 }  // namespace sb::cuda::attention

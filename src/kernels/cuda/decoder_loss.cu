@@ -3,6 +3,7 @@
 #include <cublas_v2.h>
 
 #include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace {
@@ -129,7 +130,7 @@ struct Plan {
     groups = (p.rows + group - 1) / group;
     const auto take = [this](size_t bytes) {
       const size_t at = total;
-      total += (bytes + 255) / 256 * 256;
+      total += rounded(bytes);
       return at;
     };
     total = 0;

@@ -2,16 +2,13 @@
 #include <algorithm>
 
 #include "kernels/cuda/gated_delta_problem.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace {
 
 bool bf16_operands(const DeltaShape& shape) {
   return shape.precision == DeltaPrecision::bf16;
-}
-
-int ceil_div(int x, int y) {
-  return (x + y - 1) / y;
 }
 
 bool supported(const DeltaShape& s) {
@@ -88,24 +85,13 @@ int stages(const DeltaShape& shape, Problem p, bool forward) {
   return fits(forward ? launch_forward : launch_backward, p, true) ? 2 : 1;
 }
 
-// Allocates pieces of a workspace; without memory it only counts bytes.
-struct Pieces {
-  char* memory;
-  size_t used = 0;
-  template <class P>
-  void take(P*& piece, size_t bytes) {
-    if (memory) piece = reinterpret_cast<P*>(memory + used);
-    used += (bytes + 255) / 256 * 256;
-  }
-};
-
 size_t element(const DeltaShape& shape) {
   return bf16_operands(shape) ? 2 : 4;
 }
 
 // Memory that forward needs, and (`keeps`) that it saves for backward
 size_t take_forward(Problem& p, size_t element, void* memory, bool keeps) {
-  Pieces pieces{static_cast<char*>(memory)};
+  WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
   pieces.take(p.gates, all * kGates * sizeof(float));
   pieces.take(p.inverse, all * kRows * kRows * element);
@@ -122,7 +108,7 @@ size_t take_forward(Problem& p, size_t element, void* memory, bool keeps) {
 }
 
 size_t take_backward(Problem& p, size_t element, void* memory) {
-  Pieces pieces{static_cast<char*>(memory)};
+  WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.pairs) * p.chunks;
   pieces.take(p.d_states, all * p.values * p.key_tile * element);
   if (p.slices > 1) pieces.take(p.dbeta_slices, p.slices * all * kRows * sizeof(float));

@@ -82,6 +82,21 @@ __device__ inline float dot(const Right<float>& x, const Right<float>& y) {
   return x.r[0] * y.r[0] + x.r[1] * y.r[1];
 }
 
+// sums += left right over the depths from `begin` to `end`. left: 16 rows, or 16 columns if LeftDown; right: [k][n] if
+// RightDown, else [n][k]
+template <bool LeftDown, bool RightDown, int Tiles, class E>
+__device__ __forceinline__ void add_product(Sum (&sums)[Tiles], const E* left, int left_ld, const E* right,
+                                            int right_ld, int begin, int end, bool exact) {
+  for (int k = begin; k < end; k += Left<E>::depth) {
+    Left<E> a;
+    if constexpr (LeftDown)
+      load_transposed(a, left + k * left_ld, left_ld);
+    else
+      load(a, left + k, left_ld);
+    multiply_step<RightDown>(sums, a, 0, right + (RightDown ? k * right_ld : k), right_ld, exact);
+  }
+}
+
 // Row 8 h + g of the sums with that row of the tile, over the four lanes that share it
 template <int Tiles, class E>
 __device__ inline float row_dot(const Sum (&sums)[Tiles], int h, const E* row) {
@@ -190,18 +205,12 @@ template <class E, int Keys, class S, int Tiles>
 __device__ __forceinline__ void store_pairs(Sum (&M)[Tiles], Sum (&X)[Tiles], const Problem& p, const Chunk& c,
                                             const S& s, int first, int pair, bool queries, bool pairs_q, bool pairs_k,
                                             bool exact) {
-  constexpr int depth = Left<E>::depth, ld = S::ld;
+  constexpr int ld = S::ld;
   const PairDecay decay(s.gates, first, pair, p.n);
   Sum keys[Tiles];  // K K^T, then X o (K K^T)
   clear(keys);
   if (pairs_k) {
-    if (p.g.data) {
-      for (int k = 0; k < Keys; k += depth) {
-        Left<E> a;
-        load(a, s.k + first * ld + k, ld);
-        multiply_step<false>(keys, a, 0, s.k + pair * ld + k, ld, exact);
-      }
-    }
+    if (p.g.data) add_product<false, false>(keys, s.k + first * ld, ld, s.k + pair * ld, ld, 0, Keys, exact);
 #pragma unroll
     for (int i = 0; i < Tiles; ++i) {
 #pragma unroll
@@ -224,13 +233,8 @@ __device__ __forceinline__ void store_pairs(Sum (&M)[Tiles], Sum (&X)[Tiles], co
   if (queries) {
     Sum queried[Tiles];  // Q K^T
     clear(queried);
-    if (pairs_q && p.g.data) {
-      for (int k = 0; k < Keys; k += depth) {
-        Left<E> a;
-        load(a, s.q + first * ld + k, ld);
-        multiply_step<false>(queried, a, 0, s.k + pair * ld + k, ld, exact);
-      }
-    }
+    if (pairs_q && p.g.data)
+      add_product<false, false>(queried, s.q + first * ld, ld, s.k + pair * ld, ld, 0, Keys, exact);
 #pragma unroll
     for (int i = 0; i < Tiles; ++i) {
 #pragma unroll
@@ -351,28 +355,13 @@ __global__ void __launch_bounds__(128 * column_groups(Keys), sizeof(E) == 2 && K
   __syncthreads();
 
   if (queries) {
-    for (int k = 0; k < min(kRows, (first + 16) * p.n); k += depth) {
-      Left<E> a;
-      load(a, s.M + first * kPairLd + k, kPairLd);
-      multiply_step<true>(dq, a, 0, s.k + k * ld + column, ld, exact);
-    }
+    add_product<false, true>(dq, s.M + first * kPairLd, kPairLd, s.k + column, ld, 0, min(kRows, (first + 16) * p.n),
+                             exact);
     store_gradient<tiles, E>(dq, p.dq, c, tokens_only(), first, key + column, p.K);
   }
-  for (int k = 0; k < first + 16; k += depth) {
-    Left<E> a;
-    load(a, s.X + first * kPairLd + k, kPairLd);
-    multiply_step<true>(dk, a, 0, s.k + k * ld + column, ld, exact);
-  }
-  for (int k = first; k < kRows; k += depth) {
-    Left<E> a;
-    load_transposed(a, s.X + k * kPairLd + first, kPairLd);
-    multiply_step<true>(dk, a, 0, s.k + k * ld + column, ld, exact);
-  }
-  for (int k = factors(p).token(first) / 16 * 16; k < Tokens; k += depth) {
-    Left<E> a;
-    load_transposed(a, s.M + k * kPairLd + first, kPairLd);
-    multiply_step<true>(dk, a, 0, s.q + k * ld + column, ld, exact);
-  }
+  add_product<false, true>(dk, s.X + first * kPairLd, kPairLd, s.k + column, ld, 0, first + 16, exact);
+  add_product<true, true>(dk, s.X + first, kPairLd, s.k + column, ld, first, kRows, exact);
+  add_product<true, true>(dk, s.M + first, kPairLd, s.q + column, ld, factors(p).token(first) / 16 * 16, Tokens, exact);
   store_gradient<tiles, E>(dk, p.dk, c, factors(p), first, key + column, p.K);
   if (p.g.data) store_decay_gradient(p, c, s);
 }

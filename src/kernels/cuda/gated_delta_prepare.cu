@@ -24,7 +24,7 @@ __device__ void make_gates(const Problem& p, const Chunk& c, float* gates) {
     if (fabsf(beta) < kLeastBeta) beta = kLeastBeta;
     gates[gate_beta * kRows + row] = beta;
     gates[beta_inverse_squared * kRows + row] = 1 / (beta * beta);
-    sum[i] = g * 1.4426950408889634;
+    sum[i] = g * kLog2E;
   }
   sum[1] += sum[0];
   double last;

@@ -58,6 +58,17 @@ cudaError_t sigmoid_gate_forward(const SigmoidGate& p, const TokenRows<float>& o
 cudaError_t sigmoid_gate_backward(const SigmoidGate& p, const TokenRows<const float>& d_out, const RowsOut& dx,
                                   cudaStream_t stream);
 
+// HGRN2's operands: q = silu(query), k = 1 - sigma(forget), g = ln sigma(forget), fp32
+struct Hgrn2Keys {
+  GateRows rows;
+  RowsIn query, forget;
+};
+cudaError_t hgrn2_keys_forward(const Hgrn2Keys& p, const RowsOut& q, const RowsOut& k, const TokenRows<float>& g,
+                               cudaStream_t stream);
+cudaError_t hgrn2_keys_backward(const Hgrn2Keys& p, const RowsIn& dq, const RowsIn& dk,
+                                const TokenRows<const float>& dg, const RowsOut& d_query, const RowsOut& d_forget,
+                                cudaStream_t stream);
+
 // Sums over rows: the gradient of a bias
 size_t column_sums_scratch_bytes(const GateRows& p);
 cudaError_t column_sums(const GateRows& p, const RowsIn& x, float* sums, void* scratch, cudaStream_t stream);

@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "kernels/cuda/general_delta_problem.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace {
 
 bool valid(const GeneralDelta& p) {
-  const auto within = [](int64_t x, int64_t most) { return x >= 1 && x <= most; };
   return within(p.batch, 1 << 20) && within(p.time, 1 << 24) && within(p.heads, 1 << 16) && within(p.key_width, 256) &&
          within(p.value_width, 256) && p.batch * p.heads * ((p.time + kRows - 1) / kRows) < (int64_t{1} << 31);
 }
@@ -20,16 +20,12 @@ bool fits(cudaError_t (*pass)(const GeneralProblem&, Target), const GeneralProbl
   return pass(p, Target::nowhere()) == cudaSuccess;
 }
 
-int parts_of(int x, int part) {
-  return (x + part - 1) / part;
-}
-
 // Forward's first pass over the segments: slices of values and transition, no wider than those of values, which fit
 GeneralProblem first_forward(GeneralProblem p) {
   const int warps = p.added_columns / 16;
   p.first = true;
-  p.slices = parts_of(warps, p.warps);
-  p.warps = std::max(2, parts_of(warps, p.slices));
+  p.slices = ceil_div(warps, p.warps);
+  p.warps = std::max(2, ceil_div(warps, p.slices));
   p.in.initial_state = nullptr, p.states = nullptr, p.erased = nullptr;
   return p;
 }
@@ -47,8 +43,8 @@ DeltaJoin join_of(const GeneralProblem& p, const float* given, float* states) {
 
 void take_segments(GeneralProblem& p) {
   constexpr int first_share = 7;  // tenths: three of four products with keys per chunk
-  p.transition = parts_of(p.V, 16) * 16;
-  p.added_columns = p.transition + parts_of(p.K, 16) * 16;
+  p.transition = ceil_div(p.V, 16) * 16;
+  p.added_columns = p.transition + ceil_div(p.K, 16) * 16;
   p.segments = divide(p.time, p.chunks, static_cast<int64_t>(p.pairs) * p.slices,
                       static_cast<int64_t>(p.pairs) * first_forward(p).slices, first_share);
 }
@@ -65,12 +61,12 @@ GeneralProblem sizes(const GeneralDelta& in) {
                   reinterpret_cast<uintptr_t>(in.g) % 8 == 0;
   p.pairs = static_cast<int>(in.batch) * p.heads;
   p.tokens = kRows;
-  p.chunks = parts_of(p.time, kRows);
+  p.chunks = ceil_div(p.time, kRows);
   for (const int width : {256, 128, 96, 80, 64})
     if (p.K <= width && (low || width != 80)) p.key_tile = width;
-  const int warps = parts_of(p.V, 16);
-  for (p.slices = parts_of(warps, most_walk_warps(low, p.key_tile));; ++p.slices) {
-    p.warps = std::max(2, parts_of(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
+  const int warps = ceil_div(p.V, 16);
+  for (p.slices = ceil_div(warps, most_walk_warps(low, p.key_tile));; ++p.slices) {
+    p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
     p.values = 16 * p.warps * p.slices;
     if (p.warps == 2 || (fits(launch_general_forward, p) && fits(launch_general_backward, p))) break;
   }
@@ -78,19 +74,8 @@ GeneralProblem sizes(const GeneralDelta& in) {
   return p;
 }
 
-// Allocates pieces of a workspace; without memory it only counts bytes.
-struct Memory {
-  char* memory;
-  size_t used = 0;
-  template <class P>
-  void take(P*& piece, size_t bytes) {
-    if (memory) piece = reinterpret_cast<P*>(memory + used);
-    used += (bytes + 255) / 256 * 256;
-  }
-};
-
 size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
-  Memory pieces{static_cast<char*>(memory)};
+  WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
   pieces.take(p.rows, wide * 4 * kRows * p.key_tile);
   pieces.take(p.matrices, wide * 4 * kRows * kRows);
@@ -107,7 +92,7 @@ size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
 }
 
 size_t take_workspace(GeneralProblem& p, void* memory) {
-  Memory pieces{static_cast<char*>(memory)};
+  WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
   pieces.take(p.d_states, wide * p.key_tile * p.values);
   pieces.take(p.solved, wide * kRows * p.values);

@@ -116,6 +116,28 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
   }
 }
 
+// Adds the pairs within the warp's strip, then decays its rows since the strip's start or until its end; `strips` gets
+// the decays of the whole strip.
+template <Product P>
+__device__ __forceinline__ void decay_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], float (&H)[8], LevelDecays<Operand<P>>& d,
+                                            const OperandTiles<Operand<P>, kChannels>& tiles, const Operand<P>* block,
+                                            float* strips, int R, int c0, const Place& at) {
+  using E = Operand<P>;
+  Group<E> x[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) x[i].load_transposed(tiles.strip(i, R, c0), tiles.ld, at);
+  add_strip<P>(dx, dy, H, d, x, block, at);
+  const Group<E> since = Group<E>::of(d.since), until = Group<E>::of(d.until);
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    (x[i] * (i < rows_k ? since : until)).store_transposed(tiles.strip(i, R, c0), tiles.ld, at);
+  if (at.pair == 0) {
+    strips[R * kChannels + c0 + at.row] = d.total[0];
+    strips[R * kChannels + c0 + at.row + 8] = d.total[1];
+  }
+}
+
 // Sums over the steps of a strip. H becomes its sum over the steps from this one on, key_sum its sum over the steps
 // before this one. The sums of the whole strip go to `sums`.
 __device__ __forceinline__ void sum_steps(float (&H)[8], float (&key_sum)[8], float* sums, int R, int c0,
@@ -231,21 +253,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     float H[8] = {}, key_sum[8] = {};
 #pragma unroll
     for (int i = 0; i < 2; ++i) clear(dx[i]), clear(dy[i]);
-    if (!idle) {
-      Group<E> x[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) x[i].load_transposed(tiles.strip(i, R, c0), tiles.ld, at);
-      add_strip<P>(dx, dy, H, d, x, block(0, R, R), at);
-      const Group<E> since = Group<E>::of(d.since), until = Group<E>::of(d.until);
-      __syncwarp();
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        (x[i] * (i < rows_k ? since : until)).store_transposed(tiles.strip(i, R, c0), tiles.ld, at);
-      if (at.pair == 0) {
-        strips[R * kChannels + c0 + at.row] = d.total[0];
-        strips[R * kChannels + c0 + at.row + 8] = d.total[1];
-      }
-    }
+    if (!idle) decay_strip<P>(dx, dy, H, d, tiles, block(0, R, R), strips, R, c0, at);
     __syncthreads();
 
     if (!idle) {

@@ -11,7 +11,7 @@ namespace sb::cuda::attention {
 template <class E>
 __device__ inline float decay_of(float log) {
   if constexpr (sizeof(E) == 2)
-    return exp2_fast(1.44269504f * log);
+    return exp2_fast(kLog2EFloat * log);
   else
     return expf(log);
 }

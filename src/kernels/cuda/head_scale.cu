@@ -13,68 +13,70 @@ struct ScaleRows {
   RowsOut out;
 };
 
-// Forward, or (back) dx and dw. Several rows to a warp, a pack a thread; the next row is read meanwhile.
-template <class E, Access A, bool back>
+// backward_all: with dy2 and more
+enum class Pass { forward, backward, backward_all };
+
+// Several rows to a warp, a pack a thread; the next row is read meanwhile.
+template <class E, Access A, Pass pass>
 __global__ void __launch_bounds__(kThreads) scale_heads(const __grid_constant__ ScaleRows q) {
+  constexpr bool back = pass != Pass::forward, all = pass == Pass::backward_all;
   const HeadScale& p = q.p;
-  const RowGroups<0> groups(q.lanes);
-  const Columns<A, 0> at{groups.lane, p.width, p.width, q.lanes};
-  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
-  const int rounds = (q.rows - first + step - 1) / step;
-  struct Ahead {
-    Raw<E> x, dy;
-    float w;
-  } ahead;
+  const RowWalk<A, 0> walk(q.rows, p.width, q.lanes);
+  const Columns<A, 0>& at = walk.at;
+  Raw<E> x, dy, dy2, more;
+  float w;
   const auto place = [&](int row, int& head) {
     const auto token = static_cast<int>(q.by_heads(static_cast<uint32_t>(row)));
     head = row - token * p.heads;
     return token;
   };
-  const auto read = [&](Ahead& next, int row) {
+  const auto read = [&](int row) {
     int head;
     const int64_t token = place(min(row, q.rows - 1), head);
-    next.w = p.w.data[token * p.w.token + head];
-    at.load(next.x, static_cast<const E*>(p.x.data) + token * p.x.token + head * p.x.head, 0);
-    if constexpr (back)
-      at.load(next.dy, static_cast<const E*>(q.d.dy.data) + token * q.d.dy.token + head * q.d.dy.head, 0);
+    const auto load = [&](Raw<E>& to, const RowsIn& from) {
+      at.load(to, static_cast<const E*>(from.data) + token * from.token + head * from.head, 0);
+    };
+    w = p.w.data[token * p.w.token + head];
+    load(x, p.x);
+    if constexpr (back) load(dy, q.d.dy);
+    if constexpr (all) {
+      load(dy2, q.d.dy2);
+      load(more, q.d.more);
+    }
   };
-  walk_rows(ahead, rounds, first + groups.group, step, read, [&](Ahead& next, int round, int row) {
+  walk.each(read, [&](int, int row, auto read_next) {
     float v[kPack], dot[1] = {0};
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      v[j] = next.w * (back ? next.dy[j] : next.x[j]);
-      if constexpr (back) dot[0] += next.dy[j] * next.x[j];
+      float given = back ? dy[j] : x[j];
+      if constexpr (all) given += dy2[j];
+      v[j] = w * given;
+      if constexpr (all) v[j] += more[j];
+      if constexpr (back) dot[0] += given * x[j];
     }
-    if (round + 1 < rounds) read(next, row + step);
-    if constexpr (back) groups.sum(dot, 0);
+    read_next();
+    if constexpr (back) walk.groups.sum(dot, 0);
     if (row >= q.rows) return;
     int head;
     const int64_t token = place(row, head);
     at.store(static_cast<E*>(q.out.data) + token * q.out.token + head * q.out.head, 0, v);
-    if (back && groups.lane == 0) q.d.dw.data[token * q.d.dw.token + head] = dot[0];
+    if (back && at.lane == 0) q.d.dw.data[token * q.d.dw.token + head] = dot[0];
   });
 }
 
-template <bool back>
+template <Pass pass>
 cudaError_t run(ScaleRows q, cudaStream_t stream) {
   const HeadScale& p = q.p;
   if (p.tokens < 0 || p.heads < 1 || p.width < 1 || p.width > 32 * kPack || p.tokens * p.heads >= int64_t{1} << 30 ||
-      !p.x.data || !p.w.data || (back && !q.d.dw.data))
+      !p.x.data || !p.w.data || (pass != Pass::forward && !q.d.dw.data))
     return cudaErrorInvalidValue;
   if (p.tokens == 0) return cudaSuccess;
   q.rows = static_cast<int>(p.tokens * p.heads);
   q.lanes = (p.width + kPack - 1) / kPack;
   return with_element(p.element, [&]<class E>() {
-    const auto fits = [&](const auto& view) {
-      return on_vectors(view.data, view.token, view.head, p.heads, sizeof(E));
-    };
-    const bool whole = fits(p.x) && fits(q.d.dy) && fits(q.out) && p.width % kPack == 0;
-    const int groups = kThreads / 32 * (32 / q.lanes);
-    const auto launch = [&](auto kernel) {
-      kernel<<<walking_blocks(kernel, (q.rows + groups - 1) / groups, 1 << 30), kThreads, 0, stream>>>(q);
-      return cudaGetLastError();
-    };
-    return launch(whole ? scale_heads<E, Access::whole, back> : scale_heads<E, Access::scattered, back>);
+    const bool whole = all_on_vectors<E>(p.heads, p.x, q.d.dy, q.d.dy2, q.d.more, q.out) && p.width % kPack == 0;
+    const auto kernel = whole ? scale_heads<E, Access::whole, pass> : scale_heads<E, Access::scattered, pass>;
+    return launch_walk<0>(kernel, q, stream);
   });
 }
 
@@ -83,13 +85,14 @@ cudaError_t run(ScaleRows q, cudaStream_t stream) {
 cudaError_t head_scale_forward(const HeadScale& p, const RowsOut& y, cudaStream_t stream) {
   ScaleRows q{p, 0, 0, Division(static_cast<uint32_t>(std::max(1, p.heads)))};
   q.out = y;
-  return run<false>(q, stream);
+  return run<Pass::forward>(q, stream);
 }
 
 cudaError_t head_scale_backward(const HeadScale& p, const HeadScaleGradients& d, cudaStream_t stream) {
   ScaleRows q{p, 0, 0, Division(static_cast<uint32_t>(std::max(1, p.heads)))};
   q.d = d, q.out = d.dx;
-  return run<true>(q, stream);
+  if ((d.dy2.data == nullptr) != (d.more.data == nullptr)) return cudaErrorInvalidValue;
+  return d.more.data ? run<Pass::backward_all>(q, stream) : run<Pass::backward>(q, stream);
 }
 
 }  // namespace sb::cuda

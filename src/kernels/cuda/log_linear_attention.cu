@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kThreads) factors_kernel(const __grid_constant
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int t = tile * kTile + 2 * at.lane + i;
-      x[i] = t < z.T ? 1.4426950408889634 * at_least(a.p.g[row(t)], kLeastLogDecayFloat) : 0.;
+      x[i] = t < z.T ? kLog2E * at_least(a.p.g[row(t)], kLeastLogDecayFloat) : 0.;
     }
     double sum = sum_before(x[0] + x[1], at.lane, &all);
 #pragma unroll
@@ -146,7 +146,6 @@ cudaError_t backward(const Arguments& a, const LogLinearGradients& d, Target to)
 }
 
 bool valid(const LogLinearAttention& p) {
-  const auto within = [](int64_t x, int64_t most) { return x >= 1 && x <= most; };
   return within(p.batch, 1 << 20) && within(p.time, kMaxTime) && within(p.heads, 1 << 16) &&
          within(p.groups, p.heads) && p.heads % p.groups == 0 && within(p.key_width, 256) &&
          within(p.value_width, 256) && p.levels > kInnerLevels && p.levels <= 64 &&

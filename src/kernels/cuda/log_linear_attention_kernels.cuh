@@ -2,6 +2,7 @@
 // has four warps. Each has 16 rows of a tile of 64 x 64 pairs, in the layout of Sum (tiles.cuh).
 #pragma once
 #include "kernels/cuda/log_linear_attention.h"
+#include "kernels/cuda/sizes.h"
 #include "kernels/cuda/tile_copies.cuh"
 
 namespace sb::cuda::log_linear {
@@ -64,7 +65,7 @@ struct Workspace {
     size_t used = 0;
     const auto take = [&](auto*& to, size_t count) {
       to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(static_cast<char*>(memory) + used);
-      used += (count * sizeof(*to) + 255) / 256 * 256;
+      used += rounded(count * sizeof(*to));
     };
     const size_t heads = static_cast<size_t>(z.B) * z.H, rows = heads * z.padded;
     take(scores, static_cast<size_t>(z.B) * z.G * z.pairs * kPairs);

@@ -1,4 +1,5 @@
 #include "kernels/cuda/mamba3_keys.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace mamba3 {
@@ -223,9 +224,6 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- launches ----
 
-size_t rounded(size_t bytes) {
-  return (bytes + 255) / 256 * 256;
-}
 int warps_of(const Stretches& z) {
   const int each = z.rows_per_lane() == 1 ? kHeadsOfWarp<1> : kHeadsOfWarp<2>;
   return (z.heads + each - 1) / each;

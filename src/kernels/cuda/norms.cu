@@ -10,8 +10,8 @@
 namespace sb::cuda {
 namespace {
 
-// How a row is gated; `skip`: before, and u is x + D w
-enum class Kind { none, after, before, skip };
+// How a row is gated; `skip`: before, and u is x + D w; `sigmoid`: after, by sigma(z) instead of silu(z)
+enum class Kind { none, after, before, skip, sigmoid };
 
 struct NormRows {
   RowNorm p;
@@ -35,6 +35,8 @@ struct NormRows {
 
 template <Kind G>
 inline constexpr bool before = G == Kind::before || G == Kind::skip;
+template <Kind G>
+inline constexpr bool after = G == Kind::after || G == Kind::sigmoid;
 
 // D of a thread's columns: eight neighbours lie in at most two heads.
 template <Access A>
@@ -72,111 +74,99 @@ __device__ inline float row_slope(const RowNorm& p, float squares, float s) {
   return root > 0 ? s * s / (n * root) : 0.f;
 }
 
-template <class E, Access A, int Lanes, int Packs, Kind G>
-__global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__ NormRows q) {
-  const RowNorm& p = q.p;
-  const RowGroups<Lanes> groups(q.lanes);
-  const Columns<A, Lanes> at{groups.lane, p.width, p.width, q.lanes};
-  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
-  const int rounds = (q.rows - first + step - 1) / step;
-  const int r = first + groups.group;
-  float gain[Packs][kPack];
-  struct Ahead {
-    Raw<E> x[Packs], z[Packs], w[Packs];
-  };
-  Ahead ahead;
-  SkipPack<A> skip[Packs];
-#pragma unroll
-  for (int i = 0; i < Packs; ++i)
-    if constexpr (G == Kind::skip) skip[i].load(p, at, i);
-#pragma unroll
-  for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](Ahead& next, int row) {
+// A row read in advance
+template <class E, int Packs, Kind G, bool back>
+struct Ahead {
+  Raw<E> x[Packs], z[Packs], w[Packs], g[back ? Packs : 1];
+  template <class At>
+  __device__ __forceinline__ void read(const NormRows& q, const At& at, int row) {
     const NormRows::Place place = q.place(min(row, q.rows - 1));
-    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
-                   *const w = q.row<const E>(p.w, place);
+    const E *const from_x = q.row<const E>(q.p.x, place), *const from_z = q.row<const E>(q.p.z, place),
+                   *const from_g = q.row<const E>(q.gy, place), *const from_w = q.row<const E>(q.p.w, place);
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      at.load(next.x[i], x, i);
-      if constexpr (G != Kind::none) at.load(next.z[i], z, i);
-      if constexpr (G == Kind::skip) at.load(next.w[i], w, i);
+      at.load(x[i], from_x, i);
+      if constexpr (back) at.load(g[i], from_g, i);
+      if constexpr (G != Kind::none) at.load(z[i], from_z, i);
+      if constexpr (G == Kind::skip) at.load(w[i], from_w, i);
     }
-  };
-  const auto work = [&](Ahead& next, int round, int r) {
+  }
+};
+
+// A thread's columns of the parameters
+template <Access A, int Packs, Kind G>
+struct Parameters {
+  float gain[Packs][kPack];
+  SkipPack<A> skip[Packs];
+  template <class At>
+  __device__ __forceinline__ Parameters(const RowNorm& p, const At& at) {
+#pragma unroll
+    for (int i = 0; i < Packs; ++i)
+      if constexpr (G == Kind::skip) skip[i].load(p, at, i);
+#pragma unroll
+    for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
+  }
+};
+
+template <class E, Access A, int Lanes, int Packs, Kind G>
+__global__ void __launch_bounds__(kThreads) norm_forward(const __grid_constant__ NormRows q) {
+  const RowNorm& p = q.p;
+  const RowWalk<A, Lanes> walk(q.rows, p.width, q.lanes);
+  const Columns<A, Lanes>& at = walk.at;
+  const Parameters<A, Packs, G> own(p, at);
+  Ahead<E, Packs, G, false> next;
+  const auto work = [&](int round, int r, auto read_next) {
     float u[Packs][kPack], squares[1] = {0};
     Raw<E> z[Packs];
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
-      if constexpr (G == Kind::after) z[i] = next.z[i];
+      if constexpr (after<G>) z[i] = next.z[i];
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         u[i][j] = next.x[i][j];
-        if constexpr (G == Kind::skip) u[i][j] += skip[i].at(p, at, i, j) * next.w[i][j];
+        if constexpr (G == Kind::skip) u[i][j] += own.skip[i].at(p, at, i, j) * next.w[i][j];
         if constexpr (before<G>) u[i][j] *= next.z[i][j] * sigmoid(next.z[i][j]);
         squares[0] += u[i][j] * u[i][j];
       }
     }
-    if (round + 1 < rounds) read(next, r + step);
-    groups.sum(squares, round & 1);
+    read_next();
+    walk.groups.sum(squares, round & 1);
     const float s = row_scale(p, squares[0]);
     if (r >= q.rows) return;
-    if (G == Kind::none && p.scales && groups.lane == 0) p.scales[r] = s;
+    if (G == Kind::none && p.scales && at.lane == 0) p.scales[r] = s;
     E* const y = q.row<E>(q.y, q.place(r));
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
       if (!at.used(i)) continue;
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        u[i][j] *= s * gain[i][j];
+        u[i][j] *= s * own.gain[i][j];
         if constexpr (G == Kind::after) u[i][j] *= z[i][j] * sigmoid(z[i][j]);
+        if constexpr (G == Kind::sigmoid) u[i][j] *= sigmoid(z[i][j]);
       }
       at.store(y, i, u[i]);
     }
   };
-  walk_rows(ahead, rounds, r, step, read, work);
+  walk.each([&](int row) { next.read(q, at, row); }, work);
 }
 
-// With t' = gy, times silu(z) where the gate comes after: du = s gain t' - c u, d gain = t' u s.
+// With t' = gy, times the gate if it comes after: du = s gain t' - c u, d gain = t' u s.
 template <class E, Access A, int Lanes, int Packs, Kind G>
 __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
                                             : Lanes == 0                ? 4 - Packs
                                                          : 2) norm_backward(const __grid_constant__ NormRows q) {
   const RowNorm& p = q.p;
-  const RowGroups<Lanes> groups(q.lanes);
-  const Columns<A, Lanes> at{groups.lane, p.width, p.width, q.lanes};
-  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
-  const int rounds = (q.rows - first + step - 1) / step;
-  const int r = first + groups.group;
-  float gain[Packs][kPack], d_gain[Packs][kPack] = {};
-  struct Ahead {
-    Raw<E> x[Packs], z[Packs], g[Packs], w[Packs];
-  };
-  Ahead ahead;
-  SkipPack<A> skip[Packs];
-#pragma unroll
-  for (int i = 0; i < Packs; ++i)
-    if constexpr (G == Kind::skip) skip[i].load(p, at, i);
-#pragma unroll
-  for (int i = 0; i < Packs; ++i) at.parameters(gain[i], p.gain, i, 1.f);
-  const auto read = [&](Ahead& next, int row) {
-    const NormRows::Place place = q.place(min(row, q.rows - 1));
-    const E *const x = q.row<const E>(p.x, place), *const z = q.row<const E>(p.z, place),
-                   *const gy = q.row<const E>(q.gy, place), *const w = q.row<const E>(p.w, place);
-#pragma unroll
-    for (int i = 0; i < Packs; ++i) {
-      if (!at.used(i)) continue;
-      at.load(next.x[i], x, i);
-      at.load(next.g[i], gy, i);
-      if constexpr (G != Kind::none) at.load(next.z[i], z, i);
-      if constexpr (G == Kind::skip) at.load(next.w[i], w, i);
-    }
-  };
-  const auto work = [&](Ahead& next, int round, int r) {
+  const RowWalk<A, Lanes> walk(q.rows, p.width, q.lanes);
+  const Columns<A, Lanes>& at = walk.at;
+  const Parameters<A, Packs, G> own(p, at);
+  float d_gain[Packs][kPack] = {};
+  Ahead<E, Packs, G, true> next;
+  const auto work = [&](int round, int r, auto read_next) {
     Raw<E> g[Packs];
     std::conditional_t<G == Kind::skip, Raw<float>, Raw<E>> x[Packs];  // the row before its gate
-    // what the gate makes of the row: t' and gy silu'(z) (after), silu(z) and x silu'(z) (before)
+    // what the gate makes of the row: t' and gy gate'(z) (after), silu(z) and x silu'(z) (before)
     float gated[Packs][kPack], slope[Packs][kPack];
     float sums[2] = {0, 0};  // u . u, gain t' . u
 #pragma unroll
@@ -187,13 +177,16 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         float u = next.x[i][j], t = g[i][j];
-        if constexpr (G == Kind::skip) u += skip[i].at(p, at, i, j) * next.w[i][j];
+        if constexpr (G == Kind::skip) u += own.skip[i].at(p, at, i, j) * next.w[i][j];
         if constexpr (G == Kind::skip) x[i].set(j, u);
         if constexpr (G != Kind::none) {
           const float z = next.z[i][j], sig = sigmoid(z);
           if constexpr (G == Kind::after) {
             gated[i][j] = t *= z * sig;
             slope[i][j] = g[i][j] * silu_slope(z, sig);
+          } else if constexpr (G == Kind::sigmoid) {
+            gated[i][j] = t *= sig;
+            slope[i][j] = g[i][j] * sig * (1.f - sig);
           } else {
             gated[i][j] = z * sig;
             slope[i][j] = u * silu_slope(z, sig);
@@ -201,11 +194,11 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
           }
         }
         sums[0] += u * u;
-        sums[1] += t * gain[i][j] * u;
+        sums[1] += t * own.gain[i][j] * u;
       }
     }
-    if (round + 1 < rounds) read(next, r + step);
-    groups.sum(sums, round & 1);
+    read_next();
+    walk.groups.sum(sums, round & 1);
     if (r >= q.rows) return;
     // y = s x: s t - s^3 x (t . x) = s t - s y (t . y)
     const bool scaled = G == Kind::none && p.scales;
@@ -221,23 +214,23 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 4 || Packs > 2 ? 1
       for (int j = 0; j < kPack; ++j) {
         const float v = x[i][j];
         if constexpr (before<G>) {
-          const float u = v * gated[i][j], du = g[i][j] * gain[i][j] * s - u * c;
+          const float u = v * gated[i][j], du = g[i][j] * own.gain[i][j] * s - u * c;
           d_gain[i][j] += g[i][j] * u * s;
           to_x[j] = du * gated[i][j];
           to_z[j] = du * slope[i][j];
         } else {
-          const float t = G == Kind::after ? gated[i][j] : g[i][j];
+          const float t = after<G> ? gated[i][j] : g[i][j];
           d_gain[i][j] += t * v * s;
-          to_x[j] = t * gain[i][j] * s - v * c;
-          if constexpr (G == Kind::after) to_z[j] = slope[i][j] * v * s * gain[i][j];
+          to_x[j] = t * own.gain[i][j] * s - v * c;
+          if constexpr (after<G>) to_z[j] = slope[i][j] * v * s * own.gain[i][j];
         }
       }
       at.store(dx, i, to_x);
       if constexpr (G != Kind::none) at.store(dz, i, to_z);
     }
   };
-  walk_rows(ahead, rounds, r, step, read, work);
-  if (q.parts) store_part(d_gain, at, groups, q.parts + static_cast<int64_t>(blockIdx.x) * p.width);
+  walk.each([&](int row) { next.read(q, at, row); }, work);
+  if (q.parts) store_part(d_gain, at, walk.groups, q.parts + static_cast<int64_t>(blockIdx.x) * p.width);
 }
 
 struct Launch {
@@ -248,17 +241,9 @@ struct Launch {
 
   template <class E, Access A, int Lanes, int Packs, Kind G>
   cudaError_t run() const {
-    const int groups = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
-    const int64_t blocks = (q.rows + groups - 1) / groups;
-    if (!back) {
-      const auto kernel = norm_forward<E, A, Lanes, Packs, G>;
-      kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(q);
-      return cudaGetLastError();
-    }
-    const auto kernel = norm_backward<E, A, Lanes, Packs, G>;
-    const int parts = walking_blocks(kernel, blocks);
-    kernel<<<parts, kThreads, 0, stream>>>(q);
-    const cudaError_t status = cudaGetLastError();
+    if (!back) return launch_walk<Lanes>(norm_forward<E, A, Lanes, Packs, G>, q, stream);
+    int parts = 0;
+    const cudaError_t status = launch_walk<Lanes>(norm_backward<E, A, Lanes, Packs, G>, q, stream, kMaxParts, &parts);
     if (status != cudaSuccess || !q.parts) return status;
     return sum_parts(q.parts, parts, q.p.width, d_gain, q.p.width, nullptr, stream);
   }
@@ -267,6 +252,7 @@ struct Launch {
     if (q.p.skip) return run<E, A, Lanes, Packs, Kind::skip>();
     if (q.p.gate == NormGate::after) return run<E, A, Lanes, Packs, Kind::after>();
     if (q.p.gate == NormGate::before) return run<E, A, Lanes, Packs, Kind::before>();
+    if (q.p.gate == NormGate::sigmoid) return run<E, A, Lanes, Packs, Kind::sigmoid>();
     return run<E, A, Lanes, Packs, Kind::none>();
   }
   // For rows of up to 256 columns: one pack per thread, or two if fewer threads of a warp are then idle
@@ -285,10 +271,7 @@ struct Launch {
   template <class E>
   cudaError_t operator()() {
     const int n = q.p.width;
-    const size_t size = sizeof(E);
-    const auto fits = [&](const auto& view) { return on_vectors(view.data, view.token, view.head, q.p.heads, size); };
-    const bool vectors =
-        fits(q.p.x) && fits(q.p.z) && fits(q.gy) && fits(q.y) && fits(q.dx) && fits(q.dz) && fits(q.p.w);
+    const bool vectors = all_on_vectors<E>(q.p.heads, q.p.x, q.p.z, q.gy, q.y, q.dx, q.dz, q.p.w);
     const bool whole = vectors && n % kPack == 0;
     if (n <= 32 * kPack) return whole ? narrow<E, Access::whole>() : narrow<E, Access::scattered>();
     if (!whole || n > 512 * kPack) return gated<E, Access::scattered, 256, 3>();

@@ -1,9 +1,10 @@
-// Norms over rows on CUDA, without torch, with or without a SiLU gate:
-//   y = gain s u,  u = x, or u = x silu(z) for NormGate::before;  y is multiplied by silu(z) for NormGate::after
+// Norms over rows on CUDA, without torch, with or without a gate:
+//   y = gain s u,  u = x, or u = x silu(z) for NormGate::before;  y is multiplied by silu(z) for NormGate::after, by
+//   sigma(z) for NormGate::sigmoid
 //   with a skip (only for NormGate::before): u = (x + D w) silu(z), D one factor per head; Mamba2's read-out
 //   rms: s = 1 / sqrt(mean(u^2) + eps)   outer_eps: 1 / (sqrt(mean(u^2)) + eps)   l2: 1 / sqrt(sum(u^2) + eps)
 // x, z, y [tokens, heads, width]; gain [width]. The backward pass needs only x and z:
-//   t = gain gy (times silu(z) for NormGate::after);  du = s t - c u (t . u),  c = -ds/d(sum of squares) 2 / s
+//   t = gain gy (times the gate that comes after);  du = s t - c u (t . u),  c = -ds/d(sum of squares) 2 / s
 #pragma once
 #include "kernels/cuda/rows.h"
 
@@ -12,7 +13,7 @@ namespace sb::cuda {
 inline constexpr int kMaxNormWidth = 6144;
 
 enum class NormKind { rms, outer_eps, l2 };
-enum class NormGate { none, after, before };
+enum class NormGate { none, after, before, sigmoid };
 
 struct RowNorm {
   int64_t tokens = 0;

@@ -55,41 +55,37 @@ struct ResidualRows {
   Mask mask;
 };
 
-template <class E, class Void>
-__device__ E* row_of(const TokenRows<Void>& view, int64_t r) {
-  return static_cast<E*>(view.data) + r * view.token;
-}
+// A row read in advance. E: of z; S: of the stream
+template <class E, class S, int Packs, bool back>
+struct Ahead {
+  Raw<E> z[Packs];
+  Raw<S> residual[Packs], gy[back ? Packs : 1];
+  template <class At>
+  __device__ __forceinline__ void read(const ResidualRows& q, const At& at, int row) {
+    row = min(row, q.rows - 1);
+#pragma unroll
+    for (int i = 0; i < Packs; ++i) {
+      if (!at.used(i)) continue;
+      at.load(z[i], row_of<const E>(q.z, row), i);
+      at.load(residual[i], row_of<const S>(q.residual, row), i);
+      if constexpr (back) at.load(gy[i], row_of<const S>(q.gy, row), i);
+    }
+  }
+};
 
-// E: of z; S: of the stream
 template <class E, class S, Access A, int Lanes, int Packs>
 __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_constant__ ResidualRows q) {
-  const RowGroups<Lanes> groups(q.lanes);
-  const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
-  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
-  const int rounds = (q.rows - first + step - 1) / step;
-  const int r = first + groups.group;
+  const RowWalk<A, Lanes> walk(q.rows, q.width, q.lanes);
+  const Columns<A, Lanes>& at = walk.at;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], bias[Packs][kPack];
-  struct Ahead {
-    Raw<E> z[Packs];
-    Raw<S> residual[Packs];
-  };
-  Ahead ahead;
+  Ahead<E, S, Packs, false> next;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) {
     at.parameters(gain[i], q.gain, i, 1.f);
     at.parameters(bias[i], q.bias, i, 0.f);
   }
-  const auto read = [&](Ahead& next, int row) {
-    row = min(row, q.rows - 1);
-#pragma unroll
-    for (int i = 0; i < Packs; ++i) {
-      if (!at.used(i)) continue;
-      at.load(next.z[i], row_of<const E>(q.z, row), i);
-      at.load(next.residual[i], row_of<const S>(q.residual, row), i);
-    }
-  };
-  const auto work = [&](Ahead& next, int round, int r) {
+  const auto work = [&](int, int r, auto read_next) {
     float u[Packs][kPack], sum[1] = {0}, squares[1] = {0};
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
@@ -103,8 +99,8 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
         sum[0] += u[i][j];
       }
     }
-    if (round + 1 < rounds) read(next, r + step);
-    groups.sum(sum, 0);
+    read_next();
+    walk.groups.sum(sum, 0);
     const float mean = sum[0] * one_nth;
 #pragma unroll
     for (int i = 0; i < Packs; ++i) {
@@ -117,7 +113,7 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
       }
       squares[0] += at.inside(i, 0) ? sum_of_pack : 0.f;
     }
-    groups.sum(squares, 1);
+    walk.groups.sum(squares, 1);
     const float s = 1.f / sqrtf(squares[0] * one_nth + kEps);
     if (r >= q.rows) return;
     if (q.stats_out && at.lane == 0) reinterpret_cast<float2*>(q.stats_out)[r] = make_float2(mean, s);
@@ -129,38 +125,21 @@ __global__ void __launch_bounds__(kThreads) residual_forward(const __grid_consta
       at.store(row_of<S>(q.y, r), i, u[i]);
     }
   };
-  walk_rows(ahead, rounds, r, step, read, work);
+  walk.each([&](int row) { next.read(q, at, row); }, work);
 }
 
 template <class E, class S, Access A, int Lanes, int Packs>
 __global__ void __launch_bounds__(kThreads,
                                   sizeof(E) == 2 && A == Access::whole ? (Packs == 1 && sizeof(S) == 2 ? 3 : 2) : 1)
     residual_backward(const __grid_constant__ ResidualRows q) {
-  const RowGroups<Lanes> groups(q.lanes);
-  const Columns<A, Lanes> at{groups.lane, q.width, q.width, q.lanes};
-  const int step = gridDim.x * groups.groups, first = blockIdx.x * groups.groups;
-  const int rounds = (q.rows - first + step - 1) / step;
-  const int r = first + groups.group;
+  const RowWalk<A, Lanes> walk(q.rows, q.width, q.lanes);
+  const Columns<A, Lanes>& at = walk.at;
   const float one_nth = 1.f / static_cast<float>(q.width);
   float gain[Packs][kPack], d_gain[Packs][kPack] = {}, d_bias[Packs][kPack] = {};
-  struct Ahead {
-    Raw<E> z[Packs];
-    Raw<S> residual[Packs], gy[Packs];
-  };
-  Ahead ahead;
+  Ahead<E, S, Packs, true> next;
 #pragma unroll
   for (int i = 0; i < Packs; ++i) at.parameters(gain[i], q.gain, i, 1.f);
-  const auto read = [&](Ahead& next, int row) {
-    row = min(row, q.rows - 1);
-#pragma unroll
-    for (int i = 0; i < Packs; ++i) {
-      if (!at.used(i)) continue;
-      at.load(next.z[i], row_of<const E>(q.z, row), i);
-      at.load(next.residual[i], row_of<const S>(q.residual, row), i);
-      at.load(next.gy[i], row_of<const S>(q.gy, row), i);
-    }
-  };
-  const auto work = [&](Ahead& next, int round, int r) {
+  const auto work = [&](int round, int r, auto read_next) {
     const int here = min(r, q.rows - 1);
     const float2 stats = reinterpret_cast<const float2*>(q.stats)[here];
     const float mean = stats.x, s = stats.y;
@@ -182,8 +161,8 @@ __global__ void __launch_bounds__(kThreads,
         sums[1] += gw * x[i][j];
       }
     }
-    if (round + 1 < rounds) read(next, r + step);
-    groups.sum(sums, round & 1);
+    read_next();
+    walk.groups.sum(sums, round & 1);
     if (r >= q.rows) return;
     const float constant = -s * sums[0] * one_nth, by_x = -s * sums[1] * one_nth;
 #pragma unroll
@@ -202,11 +181,11 @@ __global__ void __launch_bounds__(kThreads,
       at.store(row_of<E>(q.dz, r), i, d);
     }
   };
-  walk_rows(ahead, rounds, r, step, read, work);
+  walk.each([&](int row) { next.read(q, at, row); }, work);
   if (!q.parts) return;
   float* const part = q.parts + static_cast<int64_t>(blockIdx.x) * 2 * q.width;
-  store_part(d_gain, at, groups, part);
-  store_part(d_bias, at, groups, part + q.width);
+  store_part(d_gain, at, walk.groups, part);
+  store_part(d_bias, at, walk.groups, part + q.width);
 }
 
 struct Launch {
@@ -218,25 +197,16 @@ struct Launch {
 
   template <class E, class S, Access A, int Lanes, int Packs>
   cudaError_t run() const {
-    const int groups = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
-    const int64_t blocks = (q.rows + groups - 1) / groups;
-    if (!back) {
-      const auto kernel = residual_forward<E, S, A, Lanes, Packs>;
-      kernel<<<walking_blocks(kernel, blocks, 1 << 30), kThreads, 0, stream>>>(q);
-      return cudaGetLastError();
-    }
-    const auto kernel = residual_backward<E, S, A, Lanes, Packs>;
-    const int parts = walking_blocks(kernel, blocks);
-    kernel<<<parts, kThreads, 0, stream>>>(q);
-    const cudaError_t status = cudaGetLastError();
+    if (!back) return launch_walk<Lanes>(residual_forward<E, S, A, Lanes, Packs>, q, stream);
+    int parts = 0;
+    const cudaError_t status =
+        launch_walk<Lanes>(residual_backward<E, S, A, Lanes, Packs>, q, stream, kMaxParts, &parts);
     if (status != cudaSuccess || !q.parts) return status;
     return sum_parts(q.parts, parts, 2 * q.width, d_gain, q.width, d_bias, stream);
   }
   template <class E, class S>
   cudaError_t types() const {
-    const auto fits = [](const auto& view, size_t size) { return on_vectors(view.data, view.token, 0, 1, size); };
-    const bool vectors = fits(q.z, sizeof(E)) && fits(q.residual, sizeof(S)) && fits(q.gy, sizeof(S)) &&
-                         fits(q.y, sizeof(S)) && fits(q.d_residual, sizeof(S)) && fits(q.dz, sizeof(E));
+    const bool vectors = all_on_vectors<E>(1, q.z, q.dz) && all_on_vectors<S>(1, q.residual, q.gy, q.y, q.d_residual);
     if (!vectors || q.width % kPack || q.width > 256 * kPack) return run<E, S, Access::neighbours, 256, 2>();
     if constexpr (sizeof(E) == 2) {
       if (q.width <= 32 * kPack) return run<E, S, Access::whole, 0, 1>();
@@ -309,14 +279,13 @@ cudaError_t dropout_forward(const Dropout& p, const RowsOut& y, cudaStream_t str
   if (!valid(p.dropout, p.rows, p.time, p.width)) return cudaErrorInvalidValue;
   if (p.rows == 0) return cudaSuccess;
   return with_element(p.element, [&]<class E>() {
-    const auto fits = [](const auto& view) { return on_vectors(view.data, view.token, 0, 1, sizeof(E)); };
     const PackCount count(p.rows, p.width);
     const auto run = [&](auto kernel) {
       kernel<<<walking_blocks(kernel, count.blocks(), 1 << 30), kThreads, 0, stream>>>(Mask(p.dropout, p.time), count,
                                                                                        p.width, p.x, y);
       return cudaGetLastError();
     };
-    return fits(p.x) && fits(y) ? run(drop<E, Access::vectors>) : run(drop<E, Access::neighbours>);
+    return all_on_vectors<E>(1, p.x, y) ? run(drop<E, Access::vectors>) : run(drop<E, Access::neighbours>);
   });
 }
 

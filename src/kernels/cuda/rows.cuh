@@ -131,6 +131,12 @@ struct Columns {
   }
 };
 
+// Row r of a tensor with one head
+template <class E, class Void>
+__device__ E* row_of(const TokenRows<Void>& view, int64_t r) {
+  return static_cast<E*>(view.data) + r * view.token;
+}
+
 // ---- sums ----
 
 // Sums each element of v over the `Lanes` >= 32 threads of a row; every thread gets the same bits. If Lanes > 32, all
@@ -240,13 +246,30 @@ __device__ __forceinline__ void store_part(float (&sums)[Packs][kPack], const Co
   __syncthreads();
 }
 
-// Calls work(ahead, round, row) for a thread's rows. `ahead` holds the row, read in advance; `work` must read the next
-// row into it as soon as it no longer needs the current one.
-template <class Ahead, class Read, class Work>
-__device__ __forceinline__ void walk_rows(Ahead& ahead, int rounds, int row, int step, Read read, Work work) {
-  read(ahead, row);
-  for (int round = 0; round < rounds; ++round, row += step) work(ahead, round, row);
-}
+// A thread's columns, and the rows over which its block walks
+template <Access A, int Lanes>
+struct RowWalk {
+  RowGroups<Lanes> groups;
+  Columns<A, Lanes> at;
+  int step, rounds, row;
+  __device__ RowWalk(int rows, int width, int lanes)
+      : groups(lanes), at{groups.lane, width, width, lanes}, step(gridDim.x * groups.groups) {
+    const int first = blockIdx.x * groups.groups;
+    rounds = (rows - first + step - 1) / step;
+    row = first + groups.group;
+  }
+  // Calls work(round, row, read_next) for the thread's rows, all threads equally often, so also for rows behind the
+  // last one. read(row) has read the row in advance; `work` must call read_next() once it no longer needs it.
+  template <class Read, class Work>
+  __device__ __forceinline__ void each(Read read, Work work) const {
+    read(row);
+    int r = row;
+    for (int round = 0; round < rounds; ++round, r += step)
+      work(round, r, [&] {
+        if (round + 1 < rounds) read(r + step);
+      });
+  }
+};
 
 // Fast n / divisor for 0 <= n < 2^31
 struct Division {
@@ -271,6 +294,11 @@ inline bool on_vectors(const void* data, int64_t token, int64_t head, int heads,
   return reinterpret_cast<uintptr_t>(data) % 16 == 0 && token * element % 16 == 0 &&
          (heads == 1 || head * element % 16 == 0);
 }
+// Of tensors with elements of type E
+template <class E, class... Views>
+bool all_on_vectors(int heads, const Views&... views) {
+  return (on_vectors(views.data, views.token, views.head, heads, sizeof(E)) && ...);
+}
 
 // Blocks for a kernel with a grid-stride loop: as many as can run at once, but at most `rows_left` and `most`.
 template <class Kernel>
@@ -279,6 +307,18 @@ int walking_blocks(Kernel kernel, int64_t rows_left, int most = kMaxParts) {
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, kThreads, 0);
   const int64_t at_once = static_cast<int64_t>(multiprocessors()) * std::max(1, std::min(each, kBlocksWanted));
   return static_cast<int>(std::max<int64_t>(1, std::min({rows_left, at_once, static_cast<int64_t>(most)})));
+}
+
+// Launches a kernel with a RowWalk over q.rows rows of `Lanes` or, if Lanes = 0, q.lanes threads. `blocks` gets their
+// number, at most `most`.
+template <int Lanes, class Rows>
+cudaError_t launch_walk(void (*kernel)(Rows), const Rows& q, cudaStream_t stream, int most = 1 << 30,
+                        int* blocks = nullptr) {
+  const int each = Lanes > 0 ? kThreads / Lanes : kThreads / 32 * (32 / q.lanes);
+  const int count = walking_blocks(kernel, (q.rows + each - 1) / each, most);
+  if (blocks) *blocks = count;
+  kernel<<<count, kThreads, 0, stream>>>(q);
+  return cudaGetLastError();
 }
 
 // Numbers the packs of all rows consecutively, for kernels that can assign any pack to any thread

@@ -1,6 +1,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/selective_scan_tiles.cuh"
+#include "kernels/cuda/sizes.h"
 
 namespace sb::cuda {
 namespace scan {
@@ -88,10 +89,6 @@ Plan plan(const SelectiveScan& p) {
            decltype(shape)::parts * kThreads * sizeof(uint4);
   });
   return out;
-}
-
-size_t rounded(size_t bytes) {
-  return (bytes + 255) / 256 * 256;
 }
 
 // States and decays of the segments of one sequence

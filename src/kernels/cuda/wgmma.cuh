@@ -102,14 +102,13 @@ struct PanelTile {
     const int turn = Bytes == 128 ? row % 8 : row / 2 % 4;
     return part / each * panel + row * Bytes + ((part % each ^ turn) << 4);
   }
-  // Descriptors of an operand for the depths 16 step .. 16 step + 15. along: the depth is along the rows, and the other
-  // index starts at row 0. down: the depth is down the columns, and the other index starts at panel `first`.
+  // Descriptors of an operand for the depths 16 step .. 16 step + 15, which are along the rows or down the columns
   __device__ static uint64_t along(uint32_t tile, int step) {
     constexpr int steps = Bytes / 32;
     return descriptor(tile + static_cast<uint32_t>(step / steps * panel + step % steps * 32), 16);
   }
-  __device__ static uint64_t down(uint32_t tile, int step, int first = 0) {
-    return descriptor(tile + static_cast<uint32_t>(first * panel + step * 16 * Bytes), panel);
+  __device__ static uint64_t down(uint32_t tile, int step) {
+    return descriptor(tile + static_cast<uint32_t>(step * 16 * Bytes), panel);
   }
 
  private:
@@ -119,5 +118,33 @@ struct PanelTile {
     return (address & 0x3ffff) >> 4 | static_cast<uint64_t>(leading >> 4) << 16 | stride << 32 | exchange << 62;
   }
 };
+
+// Operand of a product: a tile at a shared address, whose depth is along its rows or down its columns
+template <class Tile>
+struct Along {
+  static constexpr int down = 0;
+  uint32_t tile;
+  __device__ uint64_t operator()(int step) const { return Tile::along(tile, step); }
+};
+template <class Tile>
+struct Down {
+  static constexpr int down = 1;
+  uint32_t tile;
+  __device__ uint64_t operator()(int step) const { return Tile::down(tile, step); }
+};
+
+// Starts d = (add ? d : 0) + a b over a depth of 16 Steps
+template <int Steps, int Tiles, class A, class B>
+__device__ __forceinline__ void start_product(float (&d)[Tiles][4], A a, B b, bool add = false) {
+#pragma unroll
+  for (int s = 0; s < Steps; ++s)
+    GroupProduct<8 * Tiles>::template tiles<A::down, B::down>(d, a(s), b(s), add || s > 0);
+}
+// Starts d += a b, with a in registers
+template <int Steps, int Tiles, class B>
+__device__ __forceinline__ void start_product(float (&d)[Tiles][4], const uint32_t (&a)[Steps][4], B b) {
+#pragma unroll
+  for (int s = 0; s < Steps; ++s) GroupProduct<8 * Tiles>::template registers_times_tile<B::down>(d, a[s], b(s));
+}
 
 }  // namespace sb::cuda

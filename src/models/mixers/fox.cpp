@@ -25,7 +25,11 @@ class Fox final : public Mixer {
     const int64_t h = o_.heads(), past = context.position();
     const auto qkv = slices(project(x, in_), {o_.width, o_.width, o_.width});
     auto k = heads_of(qkv[1], h), v = heads_of(qkv[2], h);
-    auto g = log_sigmoid(wide(project(x, forget_, forget_bias_)), 1);
+    // Padded by zeros: products are fastest if the rows of the result are aligned to 16 bytes.
+    const int64_t padded = computed_width(h, forget_->copy);
+    const auto gates =
+        slices(project(x, Joined(forget_), Joined(forget_bias_), Padding::of_rows({{1, h, padded}})), {h, padded - h});
+    auto g = log_sigmoid(wide(gates[0]), 1);
     if (context.gates) context.record("decay", g.exp());
     if (past > 0) {
       k = at::cat({context.carried("cache.k"), k}, 1);

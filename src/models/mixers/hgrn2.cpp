@@ -24,20 +24,18 @@ class Hgrn2 final : public Mixer {
     const int64_t d = o_.width, h = o_.heads();
     const double lowest = o_[switches::a_min];
     const auto parts = slices(project(x, in_), {d, d, d});
-    const auto logits = wide(parts[1]);
-    auto g = log_sigmoid(logits, 1);
-    auto forgotten = at::sigmoid(-logits);  // 1 - e^g without cancellation
+    auto [q, k, g] = hgrn2_keys(parts[0], parts[1]);
     if (lowest > 0) {
-      forgotten = (1 - lowest) * forgotten;
+      const auto forgotten = (1 - lowest) * at::sigmoid(-wide(parts[1]));
+      k = forgotten.to(x.scalar_type());
       g = at::log1p(-forgotten);
     }
     if (context.gates) {
       context.record("decay", g.exp());
-      context.record("write", forgotten);
+      context.record("write", wide(k));
     }
-    const auto k = forgotten.to(x.scalar_type());
-    const auto o = carried_attention(context, heads_of(at::silu(parts[0]), h), heads_of(k, h), heads_of(parts[2], h),
-                                     heads_of(g, h), 1 / std::sqrt(static_cast<double>(head_)));
+    const auto o = carried_attention(context, heads_of(q, h), heads_of(k, h), heads_of(parts[2], h), heads_of(g, h),
+                                     1 / std::sqrt(static_cast<double>(head_)));
     return project(rms_norm(flat_heads(o), norm_->value, 1e-5), out_);
   }
 

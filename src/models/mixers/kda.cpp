@@ -50,7 +50,12 @@ class ChannelDelta : public Mixer {
 
   at::Tensor forward(const at::Tensor& x, const Context& context) const override {
     const int64_t h = o_.heads();
-    const auto parts = slices(project(x, in_), widths_);
+    // The gates come last, padded by zeros: products are fastest if the rows of the result are aligned to 16 bytes.
+    const int64_t before = widths_[0] + widths_[1] + widths_[2], few = widths_[3] + widths_[4],
+                  most = computed_width(few, in_.copy());
+    auto widths = widths_;
+    widths.push_back(most - few);
+    const auto parts = slices(project(x, in_, {}, Padding::of_rows({{before, 1, 1}, {1, few, most}})), widths);
     const auto qk_v =
         slices(short_conv(parts[0], conv_.empty() ? at::Tensor() : conv_.value(), {}, context), {2 * keys_, values_});
     const auto qk = slices(l2_normalise(heads_of(qk_v[0], 2 * h)), {h, h}, 2);
@@ -60,24 +65,30 @@ class ChannelDelta : public Mixer {
                                  o_[switches::a_min]);
     if (context.gates) context.record("decay", g.exp());
     DeltaOperands rule{qk[0], qk[1], {}, {}, {}, g};
-    const double most = o_[negative_eigenvalues] ? 2 : 1;
+    const double largest = o_[negative_eigenvalues] ? 2 : 1;
     if (strength_ == Strength::per_head) {
-      const auto b = sigmoid_gate(parts[3], most);
+      const auto b = sigmoid_gate(parts[3], largest);
       context.record("write", b);
-      rule.v = scale_heads(heads_of(qk_v[1], h), b);
-      rule.erase = rule.k;
-      rule.write = scale_heads(rule.k, b);
+      const auto keys = delta_keys(rule.k, b);
+      rule.v = heads_of(qk_v[1], h);
+      rule.erase = keys.erase;
+      rule.write = keys.write;
+      // beta k v^T, with the factor on the narrower operand if products are rounded anyway
+      if (in_.copy().defined())
+        rule.k = keys.key;
+      else
+        rule.v = scale_heads(rule.v, b);
     } else {
       if (context.gates) context.record("write", sigmoid_gate(parts[4], 1));
       rule.v = heads_of(gate_sigmoid(qk_v[1], parts[4]), h);
-      rule.erase = heads_of(gate_sigmoid(flat_heads(rule.k), parts[3], most), h);
+      rule.erase = heads_of(gate_sigmoid(flat_heads(rule.k), parts[3], largest), h);
       rule.write = rule.k;
     }
     const auto o = carried_general_delta(context, rule, 1 / std::sqrt(static_cast<double>(o_.key_width())),
                                          EraseFrom::after_decay);
-    auto normed = flat_heads(rms_norm(o, norm_->value, 1e-5));
-    if (gate_out_) normed = gate_sigmoid(normed, project(parts[2], gate_out_, gate_bias_));
-    return project(normed, out_);
+    if (!gate_out_) return project(flat_heads(rms_norm(o, norm_->value, 1e-5)), out_);
+    const auto gate = heads_of(project(parts[2], gate_out_, gate_bias_), h);
+    return project(flat_heads(rms_norm_then_sigmoid(o, norm_->value, gate, 1e-5)), out_);
   }
 
   Taxonomy taxonomy() const override {

@@ -57,8 +57,13 @@ class Transformer final : public Mixer {
     auto projected = project(x, in_, in_bias_);
     if (conv_) projected = carried_conv(projected, conv_->value, {}, context, Activation::none);
     const auto qkv = slices(projected, {o_.width, o_.width, o_.width});
-    const auto q = rope(rms_norm_outer_eps(heads_of(qkv[0], h), q_norm_->value), o_[switches::rope_base], 1, past);
-    auto k = rope(rms_norm_outer_eps(heads_of(qkv[1], h), k_norm_->value), o_[switches::rope_base], 1, past);
+    const auto turned = [&](const at::Tensor& y, Param norm) {
+      const auto normed = rms_norm_outer_eps(heads_of(y, h), norm->value);
+      const double base = o_[switches::rope_base];
+      return context.positions.defined() ? rope_at(normed, base, context.positions) : rope(normed, base, 1, past);
+    };
+    const auto q = turned(qkv[0], q_norm_);
+    auto k = turned(qkv[1], k_norm_);
     auto v = heads_of(qkv[2], h);
     if (past > 0) {
       k = at::cat({context.carried("cache.k"), k}, 1);
@@ -111,7 +116,7 @@ ModelRow transformer_row() {
               "q, k = rope(norm(W x)), v = W x;  att = softmax(q k^T / sqrt(d/h), causal) v\n"
               "z = norm(W att), without the norm in pre;  mlp(x) = W (a sigma(beta a) b), [a, b] = W x\n"
               "conv 4: a causal convolution over 4 frames of q, k and v",
-          .traits = {.has_mlp = true},
+          .traits = {.has_mlp = true, .has_positions = true},
           .width = labelled_width,
           .read_recorded = read_recorded};
 }

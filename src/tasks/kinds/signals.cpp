@@ -20,8 +20,6 @@
 namespace sb {
 namespace {
 
-constexpr double kPrune = 1e-30;  // even the sum of hypotheses below it is lost in a double
-
 struct SignalConfig {
   GrammarConfig grammar;
   int dimensions = 0;

@@ -136,6 +136,55 @@ inline double error(const Memory& x, const Doubles& reference) {
   return error(Doubles(raw.begin(), raw.end()), reference);
 }
 
+// (loss(x + step) - loss(x - step)) / (2 step) for one element of the loss's input
+template <class Loss>
+double central_difference(double& x, double step, const Loss& loss) {
+  const double kept = x;
+  x = kept + step;
+  const double above = loss();
+  x = kept - step;
+  const double below = loss();
+  x = kept;
+  return (above - below) / (2 * step);
+}
+
+// The command line: --quick, --long, --time, --model TEXT, and cases: --shape and `count` words, given to parse()
+template <class Case>
+struct Arguments {
+  bool quick = false, lengthy = false, timed = false;
+  std::string model;
+  std::vector<Case> cases;
+  template <class Parse>
+  Arguments(int argc, char** argv, int count, const Parse& parse) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "--quick") quick = true;
+      if (word == "--long") lengthy = true;
+      if (word == "--time") timed = true;
+      if (word == "--model" && i + 1 < argc) model = argv[++i];
+      if (word == "--shape" && i + count < argc) cases.push_back(parse(argv + i + 1)), i += count;
+    }
+  }
+  bool checks() const { return !timed || !cases.empty(); }
+  bool times() const { return timed && cases.empty(); }
+};
+
+// A check's main: the loop against finite differences, then every case, or the times. Returns the exit code.
+template <class Case, class Matrix, class Run>
+int check_or_time(const Arguments<Case>& arguments, bool (*truth_holds)(), const Matrix& matrix, const Run& run_case,
+                  void (*time_all)()) {
+  bool good = true;
+  if (arguments.checks()) {
+    good = truth_holds();
+    std::mt19937_64 random(std::random_device{}());
+    for (const Case& c : arguments.cases.empty() ? matrix(arguments.quick) : arguments.cases)
+      good = run_case(c, random) && good;
+    std::printf("%s\n", good ? "PASS" : "FAIL");
+  }
+  if (arguments.times()) time_all();
+  return good ? 0 : 1;
+}
+
 // Worst errors by name, and whether all kept their bounds
 struct Verdict {
   struct Row {

@@ -239,15 +239,8 @@ double check_loop(Decay decay, bool before) {
   };
   double worst = 0;
   const auto compare = [&](Doubles& input, const Doubles& gradient) {
-    for (size_t i = 0; i < input.size(); ++i) {
-      const double keep = input[i], step = 1e-5;
-      input[i] = keep + step;
-      const double up = loss();
-      input[i] = keep - step;
-      const double down = loss();
-      input[i] = keep;
-      worst = std::max(worst, std::abs((up - down) / (2 * step) - gradient[i]));
-    }
+    for (size_t i = 0; i < input.size(); ++i)
+      worst = std::max(worst, std::abs(check::central_difference(input[i], 1e-5, loss) - gradient[i]));
   };
   compare(x.q, r.dq);
   compare(x.k, r.dk);
@@ -616,6 +609,8 @@ int main(int argc, char** argv) {
     time_case(only, "Mamba-3 1280, plain", {Decay::scalar, 64, 400, 32, 32, 128, 80});
     time_case(only, "Mamba-3 256",
               {Decay::scalar, 64, 400, 8, 8, 128, 64, Precision::bf16, Logs::mild, false, 0, true, true});
+    time_case(only, "mLSTM 1568", {Decay::scalar, 64, 400, 14, 14, 56, 120});
+    time_case(only, "mLSTM 1600", {Decay::scalar, 64, 400, 16, 16, 50, 101});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 88});
     for (const auto& [B, T] : {std::pair{8, 4096}, {2, 16384}, {1, 32768}})
       time_case(only, "Mamba2 1296, long",
@@ -627,6 +622,8 @@ int main(int argc, char** argv) {
   if (wanted(Decay::vector)) {
     time_case(only, "GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144});
     time_case(only, "GLA 256", {Decay::vector, 64, 400, 4, 4, 64, 128});
+    time_case(only, "HGRN2 1584", {Decay::vector, 64, 400, 18, 18, 88, 88});
+    time_case(only, "HGRN2 1600", {Decay::vector, 64, 400, 16, 16, 100, 100});
     time_case(only, "HGRN2 1024", {Decay::vector, 64, 400, 8, 8, 128, 128});
     time_case(only, "GLA 1152", {Decay::vector, 64, 1300, 16, 16, 72, 144});
     for (const auto& [B, T] : {std::pair{8, 4096}, {2, 16384}, {1, 32768}})

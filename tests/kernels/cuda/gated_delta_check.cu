@@ -199,13 +199,8 @@ bool truth_holds() {
       double worst = 0;
       for (int i = 0; i < 8; ++i) {
         const size_t at = random() % x.size();
-        const double kept = x[at], step = 1e-5;
-        x[at] = kept + step;
-        const double up = loss(p);
-        x[at] = kept - step;
-        const double down = loss(p);
-        x[at] = kept;
-        worst = std::max(worst, std::abs((up - down) / (2 * step) - gradient[at]) / (1 + std::abs(gradient[at])));
+        const double expected = check::central_difference(x[at], 1e-5, [&] { return loss(p); });
+        worst = std::max(worst, std::abs(expected - gradient[at]) / (1 + std::abs(gradient[at])));
       }
       if (worst > 1e-6) std::printf("loop, d%s: differs from central differences by %.1e\n", name, worst), good = false;
     };
@@ -519,41 +514,32 @@ void time_all(const std::string& only, bool quick) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timed = false, lengthy = false;
-  std::string only;
-  std::vector<Case> cases;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--quick") quick = true;
-    if (word == "--long") lengthy = true;
-    if (word == "--time") timed = true;
-    if (word == "--model" && i + 1 < argc) only = argv[++i];
-    if (word == "--shape" && i + 7 < argc) {
-      const std::string p = argv[i + 1];
-      const auto number = [&](int j) { return std::atoi(argv[i + j]); };
-      Case c{p == "bf16"   ? DeltaPrecision::bf16
-             : p == "tf32" ? DeltaPrecision::tf32
-                           : DeltaPrecision::fp32,
-             number(2),
-             number(3),
-             number(4),
-             number(5),
-             number(6),
-             number(7)};
-      i += 7;
-      c.slow = i + 1 < argc && std::string(argv[i + 1]) == "slow";
-      cases.push_back(c);
-    }
-  }
+  const check::Arguments<Case> arguments(argc, argv, 7, [](char** words) -> Case {
+    const std::string p = words[0];
+    const auto number = [&](int i) { return std::atoi(words[i]); };
+    Case c{p == "bf16"   ? DeltaPrecision::bf16
+           : p == "tf32" ? DeltaPrecision::tf32
+                         : DeltaPrecision::fp32,
+           number(1),
+           number(2),
+           number(3),
+           number(4),
+           number(5),
+           number(6)};
+    c.slow = words[7] && std::string(words[7]) == "slow";  // argv ends with a null
+    return c;
+  });
   bool good = true;
-  if (!timed || !cases.empty()) {
+  if (arguments.checks()) {
     good = truth_holds();
     std::mt19937_64 random(std::random_device{}());
     double worst[3] = {0, 0, 0};
-    if (cases.empty()) cases = lengthy ? long_matrix() : matrix(quick);
-    for (const Case& c : cases) good = run_case(c, lengthy, random, worst) && good;
+    const std::vector<Case> all = !arguments.cases.empty() ? arguments.cases
+                                  : arguments.lengthy      ? long_matrix()
+                                                           : matrix(arguments.quick);
+    for (const Case& c : all) good = run_case(c, arguments.lengthy, random, worst) && good;
     std::printf("worst: bf16 %.1e, tf32 %.1e, fp32 %.1e: %s\n", worst[0], worst[1], worst[2], good ? "good" : "FAIL");
   }
-  if (timed && cases.empty()) time_all(only, quick);
+  if (arguments.times()) time_all(arguments.model, arguments.quick);
   return good ? 0 : 1;
 }

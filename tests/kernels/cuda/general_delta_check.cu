@@ -1,8 +1,8 @@
 // The CUDA generalised delta rule against a loop in double with a backward pass of its own, then its time.
 //   general_delta_check [--quick | --long] [--time [--model TEXT]] [--shape bf16|tf32|fp32 B T H K V DECAY
 //   before|after]
-// DECAY: none, 0, mild, mixed, -30, -1e4 or head. Every case prints ||kernel - loop|| / ||loop|| of every output and
-// gradient and PASS, or FAIL beside an error above its bound: 1e-5 in fp32, 2e-2 in tf32 and bf16. Outputs and
+// DECAY: none, 0, mild, mixed, -30, -1e4, head or slow. Every case prints ||kernel - loop|| / ||loop|| of every output
+// and gradient and PASS, or FAIL beside an error above its bound: 1e-5 in fp32, 2e-2 in tf32 and bf16. Outputs and
 // workspaces are filled with NaN before each run, and each case runs twice and must give the same bytes. The loop's own
 // gradients are first compared with central differences. Exit code 1 if anything fails.
 #include <cstring>
@@ -187,13 +187,8 @@ bool truth_holds() {
     const auto probe = [&](Doubles& x, const Doubles& gradient, const char* name) {
       double worst = 0;
       for (size_t at = 0; at < x.size(); ++at) {
-        const double was = x[at], width = 1e-5;
-        x[at] = was + width;
-        const double above = loss(p);
-        x[at] = was - width;
-        const double below = loss(p);
-        x[at] = was;
-        worst = std::max(worst, std::abs((above - below) / (2 * width) - gradient[at]) / (1 + std::abs(gradient[at])));
+        const double expected = check::central_difference(x[at], 1e-5, [&] { return loss(p); });
+        worst = std::max(worst, std::abs(expected - gradient[at]) / (1 + std::abs(gradient[at])));
       }
       if (worst > 1e-6)
         std::printf("loop, d%s: differs from central differences by %.1e: FAIL\n", name, worst), good = false;
@@ -421,6 +416,8 @@ void time_all(const std::string& only) {
       "\n| model, batch 64 | operands | T | forward ms | backward ms | sum | least GB | GB/s | kept + workspace MB |\n"
       "|---|---|---|---|---|---|---|---|---|\n");
   // Near 85 M parameters: widths 1280, 1024 and 1408
+  time_case(only, "KDA: 13 heads 96x192", {low, 64, 400, 13, 96, 192, Logs::mild, false, false});
+  time_case(only, "KDA: 20 heads 64x128", {low, 64, 400, 20, 64, 128, Logs::mild, false, false});
   time_case(only, "KDA: 16 heads 80x160", {low, 64, 400, 16, 80, 160, Logs::mild, false, false});
   time_case(only, "Gated DeltaNet-2: 8 heads 128x256", {low, 64, 400, 8, 128, 256, Logs::mild, false, false});
   time_case(only, "RWKV-7: 16 heads 88x88", {low, 64, 400, 16, 88, 88, Logs::mild, true, false});
@@ -456,27 +453,19 @@ Case parsed(char** words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timed = false, lengthy = false;
-  std::string only;
-  std::vector<Case> cases;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--quick") quick = true;
-    if (word == "--long") lengthy = true;
-    if (word == "--time") timed = true;
-    if (word == "--model" && i + 1 < argc) only = argv[++i];
-    if (word == "--shape" && i + 8 < argc) cases.push_back(parsed(argv + i + 1)), i += 8;
-  }
+  const check::Arguments<Case> arguments(argc, argv, 8, parsed);
   bool good = true;
-  if (!timed || !cases.empty()) {
+  if (arguments.checks()) {
     good = truth_holds();
     std::mt19937_64 random(std::random_device{}());
     Worst worst;
-    for (const Case& c : !cases.empty() ? cases : lengthy ? long_matrix() : matrix(quick))
-      good = run_case(c, random, worst) && good;
+    const std::vector<Case> all = !arguments.cases.empty() ? arguments.cases
+                                  : arguments.lengthy      ? long_matrix()
+                                                           : matrix(arguments.quick);
+    for (const Case& c : all) good = run_case(c, random, worst) && good;
     std::printf("worst: bf16 %.1e (bound 2e-02), tf32 %.1e (2e-02), fp32 %.1e (1e-05): %s\n", worst.of[0], worst.of[1],
                 worst.of[2], good ? "PASS" : "FAIL");
   }
-  if (timed && cases.empty()) time_all(only);
+  if (arguments.times()) time_all(arguments.model);
   return good ? 0 : 1;
 }

@@ -286,28 +286,20 @@ void time_all() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, timed = false;
-  std::vector<Case> cases;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--quick") quick = true;
-    if (word == "--time") timed = true;
-    if (word == "--shape" && i + 9 < argc) {
-      const auto number = [&](int at) { return std::atoi(argv[i + at]); };
-      const auto precision = std::find(kPrecisions, kPrecisions + 3, std::string(argv[i + 1])) - kPrecisions;
-      if (precision == 3) return std::printf("[--shape] precision, expected bf16, tf32 or fp32\n"), 2;
-      cases.push_back({static_cast<Precision>(precision), number(2), number(3), number(4), number(5), number(6),
-                       number(7), number(8), number(9)});
-      i += 9;
-    }
-  }
-  bool good = true;
-  if (!timed || !cases.empty()) {
-    good = truth_holds();
-    std::mt19937_64 random(std::random_device{}());
-    for (const Case& c : cases.empty() ? matrix(quick) : cases) good = run_case(c, random) && good;
-    std::printf("%s\n", good ? "PASS" : "FAIL");
-  }
-  if (timed && cases.empty()) time_all();
-  return good ? 0 : 1;
+  const check::Arguments<Case> arguments(argc, argv, 9, [](char** words) -> Case {
+    const auto number = [&](int i) { return std::atoi(words[i]); };
+    const auto precision = std::find(kPrecisions, kPrecisions + 3, std::string(words[0])) - kPrecisions;
+    if (precision == 3)
+      std::printf("[--shape] precision, expected bf16, tf32 or fp32, got %s\n", words[0]), std::exit(2);
+    return {static_cast<Precision>(precision),
+            number(1),
+            number(2),
+            number(3),
+            number(4),
+            number(5),
+            number(6),
+            number(7),
+            number(8)};
+  });
+  return check::check_or_time(arguments, truth_holds, matrix, run_case, time_all);
 }

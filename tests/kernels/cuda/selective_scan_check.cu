@@ -161,15 +161,8 @@ double check_loop() {
       return sum;
     };
     const auto compare = [&](Doubles& input, const Doubles& gradient) {
-      for (size_t i = 0; i < input.size(); ++i) {
-        const double keep = input[i], step = 1e-6;
-        input[i] = keep + step;
-        const double up = loss();
-        input[i] = keep - step;
-        const double down = loss();
-        input[i] = keep;
-        worst = std::max(worst, std::abs((up - down) / (2 * step) - gradient[i]));
-      }
+      for (size_t i = 0; i < input.size(); ++i)
+        worst = std::max(worst, std::abs(check::central_difference(input[i], 1e-6, loss) - gradient[i]));
     };
     compare(x.x, r.dx), compare(x.delta, r.d_delta), compare(x.A_log, r.dA), compare(x.B, r.dB), compare(x.C, r.dC);
     compare(x.skip, r.d_skip), compare(x.state, r.d_state);

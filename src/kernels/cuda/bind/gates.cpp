@@ -211,4 +211,32 @@ Tensors sigmoid_gate_back(const op::SigmoidGate& op, const Back& back) {
   return sigmoid_backward("sigmoid_gate", false, op.scale, back);
 }
 
+// query, forget -> q, k, g (float32)
+bool supports_hgrn2_keys(const op::Hgrn2Keys&, const Tensors& in) {
+  return readable(in[0]) && readable(in[1]) && same_type(in[0], in[1]);
+}
+Tensors hgrn2_keys(const op::Hgrn2Keys&, const Tensors& in, Tensors* saved) {
+  const Held query = by_rows(in[0]), forget = by_rows(in[1]);
+  const Tensor q = fresh(in[0].sizes(), in[0]), k = fresh(in[0].sizes(), in[0]), g = fresh_floats(in[0]);
+  const OnDevice on(q);
+  on.check("hgrn2_keys", hgrn2_keys_forward({gate_rows(query), query.in(), forget.in()}, by_rows(q).out(),
+                                            by_rows(k).out(), by_rows(g).floats_out(), on.stream()));
+  if (saved) *saved = {query.x, forget.x};
+  return {q, k, g};
+}
+Tensors hgrn2_keys_back(const op::Hgrn2Keys&, const Back& back) {
+  const Held query = by_rows(back.saved[0]), forget = by_rows(back.saved[1]);
+  const auto given = [&](size_t i, at::ScalarType type) {
+    return by_rows(back.d_out[i].defined() ? back.d_out[i] : at::zeros(query.x.sizes(), query.x.options().dtype(type)));
+  };
+  const auto type = query.x.scalar_type();
+  const Held dq = given(0, type), dk = given(1, type), dg = given(2, at::kFloat);
+  const Tensor d_query = gradient_by_rows(back, 0, query.x), d_forget = gradient_by_rows(back, 1, forget.x);
+  const OnDevice on(d_query);
+  on.check("hgrn2_keys",
+           hgrn2_keys_backward({gate_rows(query), query.in(), forget.in()}, dq.in(), dk.in(), dg.floats_in(),
+                               by_rows(d_query).out(), by_rows(d_forget).out(), on.stream()));
+  return {d_query, d_forget};
+}
+
 }  // namespace sb::cuda::bind

@@ -72,9 +72,8 @@ bool supports_mesa(const op::Mesa&, const Tensors& in) {
 // q, k, v, beta, g, ridge, state?
 Tensors mesa(const op::Mesa& op, const Tensors& in, Tensors* saved) {
   const Tensor q = packed_last(in[0].to(at::kFloat));
-  Tensors c{at::cat({in[1].to(at::kFloat), in[2].to(at::kFloat)}, -1), floats(in[3]), floats(in[4]), floats(in[5]),
-            floats(in[6])};
-  const Tensor& kv = c[kKeysValues];
+  const Tensor kv = at::cat({in[1].to(at::kFloat), in[2].to(at::kFloat)}, -1);
+  Tensors c{kv, floats(in[3]), floats(in[4]), floats(in[5]), floats(in[6])};
   const Tensor written = scale_heads(op::ScaleHeads{}, {kv, c[kStrengths]}, nullptr)[0];
   const int64_t B = kv.size(0), T = kv.size(1), H = kv.size(2), K = q.size(3), V = in[2].size(3);
   const OnDevice on(kv);
