@@ -38,7 +38,7 @@ __device__ void pairs_in_strip(Operand<P>* q, Operand<P>* k, Operand<P>* scratch
   for (int l = 0; l < kLevels; ++l) clear(acc[l]);
   for (int c0 = k0; c0 < k0 + KP / 2; c0 += kGroup) {
     BlockDecays d;
-    d.read(g + c0, g_stride, rows, width - c0, at);
+    d.read<E>(g + c0, g_stride, rows, width - c0, at);
     float x[8], y[8], z[8];
     read_group(x, q_rows + c0, L::LK, at);
     read_group(y, k_rows + c0, L::LK, at);
