@@ -31,7 +31,7 @@ set(SB_CUDA_KERNELS
     general_delta_forward general_delta_backward gated_delta_forward gated_delta_backward general_delta_outer general_delta_channels
     general_delta_pairs decayed_attention_vector_backward norms decayed_attention_scalar_backward
     decayed_attention_vector_forward decayed_attention_scalar_forward selective_scan_backward gated_delta_prepare
-    gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention frames gated_delta gates
+    gated_delta_gradients adam conv4 decayed_attention decayed_attention_vector_channels decoder_loss forgetting_attention delta_join frames gated_delta gates
     general_delta decayed_attention_wgmma_backward decayed_attention_wgmma_forward decayed_attention_wgmma_heads head_copy head_scale
     log_linear_attention log_linear_attention_pairs log_linear_attention_rows mamba3_gates mamba3_keys mamba3_keys_backward mesa mlstm_rows residual_norm rope rows rwkv7_rows
     selective_scan selective_scan_forward selective_scan_segments step_gates tensor_copy token_shift)
@@ -106,7 +106,7 @@ endif()
 # The host code of the recurrences on pretended GPUs, linked without a CUDA runtime.
 set_source_files_properties(${SB_CUDA_OBJECTS} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 set(recurrences ${SB_CUDA_OBJECTS})
-list(FILTER recurrences INCLUDE REGEX "/(gated_delta|general_delta|decayed_attention|forgetting_attention|log_linear_attention|mesa|selective_scan|rows|tensor_copy)[a-z_]*\\.o$")
+list(FILTER recurrences INCLUDE REGEX "/(delta_join|gated_delta|general_delta|decayed_attention|forgetting_attention|log_linear_attention|mesa|selective_scan|rows|tensor_copy)[a-z_]*\\.o$")
 add_executable(cuda_fits EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/kernels/cuda/fits_check.cpp ${recurrences})
 target_link_libraries(cuda_fits PRIVATE sb_flags)
 target_include_directories(cuda_fits SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})

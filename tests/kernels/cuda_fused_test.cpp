@@ -361,6 +361,37 @@ TEST_F(CudaFused, CausalAttentionBehindACache) {
       }
 }
 
+// The same with decaying scores; gates near 1, near 1/2, and with some near 0. Without a cache: longer than the
+// gradient of the gates supports.
+TEST_F(CudaFused, ForgettingAttentionBehindACache) {
+  const at::NoGradGuard no_grad;
+  const auto expect = [](int64_t offset, int64_t time, int64_t width, double bias, bool strong) {
+    const int64_t frames = offset + time;
+    Tensor gates = at::log_sigmoid(noise({1, frames, 2}, 4) + bias);
+    if (strong) gates = at::where(noise({1, frames, 2}, 5) > 1.3, at::full_like(gates, -1e4), gates);
+    const auto low = [](const Tensor& x) { return x.to(at::kBFloat16); };
+    const Tensor q = low(noise({1, time, 2, width}, 1)), k = low(noise({1, frames, 2, width}, 2)),
+                 v = low(noise({1, frames, 2, width}, 3)), g = gates.to(at::kFloat);
+    const auto on_device = [](const Tensor& x) { return x.to(kDevice); };
+    const auto wide = [](const Tensor& x) { return x.to(kDevice).to(at::kDouble); };
+    const Tensor truth = forgetting_attention(wide(q), wide(k), wide(v), wide(g), offset);
+    const Tensors given{on_device(q), on_device(k), on_device(v), on_device(g)};
+    ASSERT_TRUE(kernels::has_kernel(op::ForgettingAttention{offset}, given));
+    const Tensor found = forgetting_attention(given[0], given[1], given[2], given[3], offset);
+    EXPECT_LT((found.to(at::kDouble) - truth).norm().item<double>() / truth.norm().item<double>(), 2e-2)
+        << "offset " << offset << " T " << time << " width " << width << " bias " << bias << (strong ? " strong" : "");
+  };
+  for (const int64_t offset : {1, 70, 1024})
+    for (const int64_t time : {1, 65, 513})
+      for (const int64_t width : {12, 64, 81, 100})
+        for (const double bias : {0., 6.}) expect(offset, time, width, bias, false);
+  for (const double bias : {0., 3., 6.}) {
+    expect(1000, 200, 64, bias, true);
+    expect(19000, 1200, 100, bias, false);
+    expect(0, 20200, 64, bias, false);
+  }
+}
+
 TEST_F(CudaFused, ForgettingAttention) {
   const Operation f = [](const Tensors& in) -> Tensors { return {forgetting_attention(in[0], in[1], in[2], in[3])}; };
   const auto given = [](int64_t time, int64_t width, double bias, bool strong) -> Givens {

@@ -388,6 +388,33 @@ TEST_F(CudaRecurrences, SelectiveScanEqualsTheLoop) {
   }
 }
 
+// Divided into segments, with decays and strengths so small that states last for several of them.
+TEST_F(CudaRecurrences, FewLongSequencesEqualTheLoop) {
+  constexpr double level = -0.001;
+  const auto expect = [](const char* what, const std::string& where, const Operation& f, const Givens& x) {
+    expect_on_device(what, where, f, with(kernels::Backend::naive, f), x, kModes);
+    expect_same_on_device(what, f, x, Mode::bf16);
+  };
+  for (const auto& [T, K, V] : {std::array<int64_t, 3>{4099, 72, 144}, {2500, 128, 88}, {32768, 16, 24}}) {
+    const DeltaCase rule{1, T, T == 2500 ? 4 : 1, 2, K, V, level};
+    Givens x = given(rule);
+    x[3].value = 0.02 * x[3].value;
+    expect("gated_delta_rule", text(rule), delta, x);
+    for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay}) {
+      const GeneralCase c{4, 1, T, 2, K, V, level, from};
+      Givens y = given(c);
+      y[4].value = 0.02 * y[4].value;
+      expect("general_delta_rule", text(c), general(from), y);
+    }
+    for (const int axes : {3, 4}) {
+      const AttentionCase c{axes, 1, T, 2, 2, K, V, level};
+      expect("decayed_attention", text(c), attention, given(c));
+    }
+    const AttentionCase c{3, 1, T, 2, 1, K, V, level};
+    expect("written_attention", text(c), writes, given_writes(c));
+  }
+}
+
 TEST_F(CudaRecurrences, SequenceCutAnywhereEqualsTheLoop) {
   for (const int64_t cut : {1, 16, 63, 64, 77, 149}) {
     const std::string where = c10::str("cut at ", cut);
@@ -460,6 +487,10 @@ TEST_F(CudaRecurrences, ForwardAloneGivesTheSameBytes) {
   for (const int axes : {0, 1, 3, 4})
     expect("decayed_attention", attention, given(AttentionCase{axes, 2, 130, 2, 2, 72, 144, 1}));
   expect("selective_scan", scan(0), given(ScanCase{2, 130, 96, 64, false, 0}));
+  // In segments
+  expect("gated_delta_rule", delta, given(DeltaCase{1, 2500, 1, 2, 72, 144, 1}));
+  for (const int axes : {3, 4})
+    expect("decayed_attention", attention, given(AttentionCase{axes, 1, 2500, 2, 2, 72, 144, 0}));
 }
 
 // A NaN as the device writes it (all bits of the mantissa set), neither rounded to 0 nor bounded away.

@@ -18,8 +18,22 @@ size_t element_bytes(const DecayedAttention& p) {
   return p.precision == Precision::bf16 ? 2 : 4;
 }
 
+// States and decays of all segments, if there are several
+struct SegmentMemory {
+  size_t decays = 0, bytes = 0;
+  SegmentMemory(const DecayedAttention& p, const Sizes& z) {
+    if (z.segments.count == 1) return;
+    const auto segments = static_cast<size_t>(z.B) * z.H * z.segments.count;
+    decays = rounded(segments * z.K * z.V * sizeof(float));
+    bytes = decays + rounded(segments * (p.decay == Decay::vector ? z.K : 1) * sizeof(float));
+  }
+  Joints at(void* memory) const {
+    return {static_cast<float*>(memory), reinterpret_cast<float*>(static_cast<char*>(memory) + decays)};
+  }
+};
+
 struct Workspace {
-  size_t state_gradients, dq, dk, dg, skip, by_state, along, bytes;
+  size_t state_gradients, dq, dk, dg, skip, by_state, along, joints, bytes;
   Workspace(const DecayedAttention& p, const Sizes& z) {
     const size_t sums =
         z.parts == 1 ? 0 : static_cast<size_t>(z.parts) * z.B * static_cast<size_t>(z.T) * z.G * z.K * sizeof(float);
@@ -33,9 +47,65 @@ struct Workspace {
     const bool vector = p.decay == Decay::vector;
     const size_t rows = vector ? static_cast<size_t>(z.states()) * kChunk * (2 * z.key_row() + kChunk) : 0;
     along = by_state + rounded(rows * element_bytes(p));
-    bytes = along + (vector ? rounded(static_cast<size_t>(z.states()) * z.K * sizeof(float)) : 0);
+    joints = along + (vector ? rounded(static_cast<size_t>(z.states()) * z.K * sizeof(float)) : 0);
+    bytes = joints + SegmentMemory(p, z).bytes;
   }
 };
+
+// Carries states over the segments of a sequence: S <- decay S + (what the segment adds), from `given` (null: zeros)
+// on. A segment's place gets its initial state or, backward, the gradient of its final one. A thread has one element.
+__global__ void __launch_bounds__(kBlock)
+    join_segments(Joints joints, const float* given, Sizes z, bool by_channel, bool backward) {
+  const int64_t size = static_cast<int64_t>(z.K) * z.V, count = z.segments.count;
+  const int64_t element = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x;
+  if (element >= size * z.B * z.H) return;
+  const int64_t pair = element / size, within = element - pair * size, channel = within / z.V;
+  float state = given ? given[element] : 0.f;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t segment = pair * count + (backward ? count - 1 - i : i);
+    float& place = joints.states[segment * size + within];
+    const float added = i + 1 < count ? place : 0.f;  // the last one has none
+    const float decay = i + 1 < count ? joints.decays[by_channel ? segment * z.K + channel : segment] : 0.f;
+    place = state;
+    state = fmaf(decay, state, added);
+  }
+}
+
+cudaError_t join(const Joints& joints, const float* given, const DecayedAttention& p, const Sizes& z, bool backward,
+                 cudaStream_t stream) {
+  const int64_t elements = static_cast<int64_t>(z.B) * z.H * z.K * z.V;
+  join_segments<<<static_cast<unsigned>((elements + kBlock - 1) / kBlock), kBlock, 0, stream>>>(
+      joints, given, z, p.decay == Decay::vector, backward);
+  return cudaGetLastError();
+}
+
+cudaError_t forward(ForwardArguments a, void* scratch, cudaStream_t stream) {
+  const auto run = a.p.decay == Decay::vector ? vector_forward : scalar_forward;
+  const Segments segments = a.z.segments;
+  if (segments.count == 1) return run(a, stream);
+  ForwardArguments first = a;
+  first.first = SegmentMemory(a.p, a.z).at(scratch);
+  first.z.segments = segments.some(0, segments.count - 1);
+  first.p.initial_state = nullptr;
+  cudaError_t status = run(first, stream);
+  if (status == cudaSuccess) status = join(first.first, a.p.initial_state, a.p, a.z, false, stream);
+  a.p.initial_state = first.first.states;
+  return status == cudaSuccess ? run(a, stream) : status;
+}
+
+cudaError_t backward(BackwardArguments a, void* memory, cudaStream_t stream) {
+  const auto run = a.p.decay == Decay::vector ? vector_backward : scalar_backward;
+  const Segments segments = a.z.segments;
+  if (segments.count == 1) return run(a, stream);
+  BackwardArguments first = a;
+  first.first = SegmentMemory(a.p, a.z).at(memory);
+  first.z.segments = segments.some(1, segments.count - 1);
+  first.d.d_final_state = nullptr;
+  cudaError_t status = run(first, stream);
+  if (status == cudaSuccess) status = join(first.first, a.d.d_final_state, a.p, a.z, true, stream);
+  a.d.d_final_state = first.first.states;
+  return status == cudaSuccess ? run(a, stream) : status;
+}
 
 // to[b,t,g,k] = sum over the parts [B,T,G,K] in their order; dq and dk at once
 template <class E, Access A>
@@ -115,15 +185,18 @@ size_t decayed_attention_kept_bytes(const DecayedAttention& p) {
   return static_cast<size_t>(Kept(Sizes(p), p.decay == Decay::vector, static_cast<int>(element_bytes(p))).bytes);
 }
 
+size_t decayed_attention_scratch_bytes(const DecayedAttention& p) {
+  return SegmentMemory(p, Sizes(p)).bytes;
+}
+
 size_t decayed_attention_workspace_bytes(const DecayedAttention& p) {
   return Workspace(p, Sizes(p)).bytes;
 }
 
 cudaError_t decayed_attention_forward(const DecayedAttention& p, const Rows& out, float* final_state, void* kept,
-                                      cudaStream_t stream) {
+                                      void* scratch, cudaStream_t stream) {
   if (!valid(p)) return cudaErrorInvalidValue;
-  const ForwardArguments a{p, Sizes(p), out, final_state, kept};
-  return p.decay == Decay::vector ? vector_forward(a, stream) : scalar_forward(a, stream);
+  return attention::forward({p, Sizes(p), out, final_state, kept}, scratch, stream);
 }
 
 cudaError_t decayed_attention_backward(const DecayedAttention& p, const void* kept, const DecayedAttentionGradients& d,
@@ -144,7 +217,7 @@ cudaError_t decayed_attention_backward(const DecayedAttention& p, const void* ke
                             floats(w.skip),
                             memory + w.by_state,
                             floats(w.along)};
-  cudaError_t status = p.decay == Decay::vector ? vector_backward(a, stream) : scalar_backward(a, stream);
+  cudaError_t status = attention::backward(a, memory + w.joints, stream);
   if (status == cudaSuccess && z.parts > 1)
     status = p.precision == Precision::bf16 ? sum_groups<__nv_bfloat16>(a, stream) : sum_groups<float>(a, stream);
   if (status != cudaSuccess) return status;

@@ -9,6 +9,7 @@
 // `before` b [B,T,H] writes the frame before a second time (Mamba-3's trapezoidal rule):
 //   S_t = e^{g_t} (S_{t-1} + b_t k_{t-1} v_{t-1}^T) + w_t k_t v_t^T
 // Frame j then has weight w_j + b_{j+1} in all later outputs and w_j in its own, so no output depends on later frames.
+// Few long sequences are divided into segments (segments.cuh). That depends on sizes and device only.
 // The backward pass first gets the state and the gradient of the state for every chunk, so that all chunks can run in
 // parallel. Gradients of q and k are summed over the heads of a group within a block, then over blocks, in a fixed
 // order.
@@ -65,14 +66,16 @@ struct DecayedAttentionGradients {
 // Whether the kernels of both passes fit on the current device; without `write` and `skip`.
 bool decayed_attention_fits(const DecayedAttention& p);
 
-// Bytes that the forward pass keeps for the backward pass, and bytes of the backward pass's workspace.
+// Bytes that the forward pass keeps for the backward pass, of the forward pass's scratch memory (0 if sequences are not
+// divided), and of the backward pass's workspace.
 size_t decayed_attention_kept_bytes(const DecayedAttention& p);
+size_t decayed_attention_scratch_bytes(const DecayedAttention& p);
 size_t decayed_attention_workspace_bytes(const DecayedAttention& p);
 
 // kept: may be null if no backward pass follows, except with Decay::vector, whose forward pass needs it. final_state
 // [B,H,K,V] may be null. Returns cudaErrorInvalidValue if sizes are out of range.
 cudaError_t decayed_attention_forward(const DecayedAttention& p, const Rows& out, float* final_state, void* kept,
-                                      cudaStream_t stream);
+                                      void* scratch, cudaStream_t stream);
 cudaError_t decayed_attention_backward(const DecayedAttention& p, const void* kept, const DecayedAttentionGradients& d,
                                        void* workspace, cudaStream_t stream);
 

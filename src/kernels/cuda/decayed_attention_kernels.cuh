@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "kernels/cuda/decayed_attention.h"
+#include "kernels/cuda/segments.cuh"
 #include "kernels/cuda/tile_copies.cuh"
 #include "kernels/least_log_decay.h"
 
@@ -15,6 +16,7 @@ struct Sizes {
   int B, T, H, G, K, V;
   int chunks, value_row, per_group;
   int parts;  // number of blocks that share the heads of a group in the backward pass
+  Segments segments;
   explicit Sizes(const DecayedAttention& p)
       : B(static_cast<int>(p.batch)),
         T(static_cast<int>(p.time)),
@@ -31,6 +33,9 @@ struct Sizes {
     while (parts < per_group && (per_group % parts != 0 || per_group / parts > most_heads ||
                                  static_cast<int64_t>(B) * chunks * G * parts < enough))
       ++parts;
+    constexpr int first_share = 4;  // tenths: one of three products per chunk, and half of the loads
+    const int64_t pairs = static_cast<int64_t>(B) * H;
+    segments = divide(T, chunks, pairs, pairs, first_share);
   }
   __host__ __device__ int64_t state_size() const { return static_cast<int64_t>(K) * value_row; }
   __host__ __device__ int64_t states() const { return static_cast<int64_t>(B) * H * chunks; }
@@ -52,12 +57,20 @@ struct Kept {
   }
 };
 
+// What the first pass over several segments (segments.cuh) finds, [B,H,segments] followed by: the states that segments
+// add [K,V], and their decays, [K] for Decay::vector. join_segments() replaces the former by initial states, or by
+// gradients of final states. Null in the usual pass.
+struct Joints {
+  float *states = nullptr, *decays = nullptr;
+};
+
 struct ForwardArguments {
-  DecayedAttention p;
+  DecayedAttention p;  // with several segments, initial_state is that of every segment in the usual pass
   Sizes z;
   Rows out;
   float* final_state;
   void* kept;
+  Joints first = {};
 };
 struct BackwardArguments {
   DecayedAttention p;
@@ -70,6 +83,7 @@ struct BackwardArguments {
   float* skip_parts;           // [B,H,chunks]; with a skip
   void* by_state;              // Decay::vector: gradients of the kept queries, then keys, then pairs
   float* along;                // Decay::vector: <dS, S> of each key channel, [B,H,chunks,K]
+  Joints first = {};
 };
 
 // Lays out the shared memory of a kernel in pieces that are aligned to 16 bytes.

@@ -23,12 +23,14 @@ struct Element8 {
 struct BlockDecays {
   float since[8], until[8], total[8];
   // g: log-decays of the 16 rows from the group's first channel on; there is no decay outside of rows x channels
+  template <class E>
   __device__ void read(const float* g, int64_t stride, int rows, int channels, const Place& at,
                        int64_t channel_stride = 1) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const int r = Element8::row(e, at), c = Element8::column(e, at);
-      since[e] = total[e] = r < rows && c < channels ? expf(g[r * stride + c * channel_stride]) : 1.f;
+      const float log = r < rows && c < channels ? g[r * stride + c * channel_stride] : 0.f;
+      since[e] = total[e] = sizeof(E) == 2 ? expf(log) : exp_near_one(log);
       until[e] = 1;
     }
   }

@@ -306,10 +306,10 @@ __global__ void __launch_bounds__(128 * Columns, 1) chunk_gradients(const __grid
 // VS: columns of a slice of V in the walk over the states, VC in the pass over all chunks
 template <Product P, int KP, int VS, int VC, int Columns = 4, int Buffers = 2>
 cudaError_t run(const BackwardArguments& a, Target to) {
-  const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
+  const dim3 pairs(static_cast<unsigned>(a.z.B * a.z.H * a.z.segments.walked),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
   const cudaError_t status = launch(state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, to, a);
-  if (status != cudaSuccess) return status;
+  if (status != cudaSuccess || a.first.states) return status;
   const dim3 chunks(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.G * a.z.parts * a.z.chunks));
   return launch(chunk_gradients<P, KP, VC, Columns, Buffers>, chunks, 128 * Columns,
                 ChunkLayout<P, KP, VC, Columns, Buffers>().bytes, to, a);

@@ -1,5 +1,5 @@
 // Forward pass with one decay per step and head (or one per head, or none). A block loops over the chunks of one
-// sequence, head and slice of V, with the state in registers.
+// segment, head and slice of V, with the state in registers. The first pass over segments computes states only.
 #include "kernels/cuda/decayed_attention_kernels.cuh"
 
 namespace sb::cuda::attention {
@@ -39,33 +39,38 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
 
   const Place at;
   const Sizes& z = a.z;
-  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H;
+  const Walk walk(z.segments, z.chunks);
+  const int h = walk.pair % z.H, b = walk.pair / z.H;
   const int first = static_cast<int>(blockIdx.y) * VS, slice = min(VS, z.V - first), group = h / z.per_group;
-  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
+  const int64_t pair = walk.pair, state_size = static_cast<int64_t>(z.K) * z.V;
+  const bool outputs = !a.first.states;
   const float* g = a.p.g ? a.p.g + b * a.p.g_batch + h * a.p.g_head : nullptr;
   E* kept = a.kept ? static_cast<E*>(a.kept) + pair * z.chunks * z.state_size() : nullptr;
 
   StateTile<KP, VS> state(at);
-  state.read(a.p.initial_state ? a.p.initial_state + pair * z.K * z.V : nullptr, z.K, z.V, first, at);
-  if (at.warp == 0) all_decays[0].scan(g, a.p.g_time, z.T, at.lane);
+  state.read(a.p.initial_state ? a.p.initial_state + walk.index * state_size : nullptr, z.K, z.V, first, at);
+  const auto scan = [&](int chunk) {
+    all_decays[chunk % 2].scan(g ? g + chunk * kChunk * a.p.g_time : nullptr, a.p.g_time, z.T - chunk * kChunk,
+                               at.lane);
+  };
+  if (at.warp == 0) scan(walk.begin);
   __syncthreads();
 
-  for (int chunk = 0; chunk < z.chunks; ++chunk) {
+  float segment_decay = 1;
+  for (int chunk = walk.begin; chunk < walk.end; ++chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const StepDecays& decays = all_decays[chunk % 2];
-    copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
+    if (outputs) copy_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(a.p.q, b, begin, group, z.K), steps, z.K, at);
     copy_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(a.p.k, b, begin, group, z.K), steps, z.K, at);
     HeadRows<const E> values(a.p.v, b, begin, h, z.V);
     values.data += first;
     load_scaled_tile<kChunk, VS>(v, w, L::LV, values, steps, slice, decays.until, 1, at);
-    state.to_shared(entered, L::LV, at);
-    if (at.warp == 7 && chunk + 1 < z.chunks)
-      all_decays[(chunk + 1) % 2].scan(g ? g + (begin + kChunk) * a.p.g_time : nullptr, a.p.g_time,
-                                       z.T - begin - kChunk, at.lane);
+    if (outputs) state.to_shared(entered, L::LV, at);
+    if (at.warp == 7 && chunk + 1 < walk.end) scan(chunk + 1);
     finish_copies();
     __syncthreads();
 
-    {
+    if (outputs) {
       float p[1][4][4];
       clear(p);
       const int i0 = at.strip * 16, j0 = at.half * 32;
@@ -78,9 +83,9 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
       });
     }
     if (kept) write_state<KP, VS>(kept + chunk * z.state_size(), entered, L::LV, z, first, at);
-    __syncthreads();
+    if (outputs) __syncthreads();
 
-    {
+    if (outputs) {
       float o[1][VS / 16][4];
       clear(o);
       const int i0 = at.strip * 16, c0 = at.half * (VS / 2);
@@ -98,15 +103,21 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
       });
     }
     const float total = decays.total();
+    segment_decay *= total;
     state.template advance<P>(k, L::LK, w, L::LV, at, [&](int) { return total; });
     __syncthreads();
   }
-  if (a.final_state) state.write(a.final_state + pair * z.K * z.V, z.K, z.V, first, at);
+  if (!outputs) {
+    state.write(a.first.states + walk.index * state_size, z.K, z.V, first, at);
+    if (blockIdx.y == 0 && at.thread == 0) a.first.decays[walk.index] = segment_decay;
+  } else if (a.final_state && walk.end == z.chunks) {
+    state.write(a.final_state + pair * state_size, z.K, z.V, first, at);
+  }
 }
 
 template <Product P, int KP, int VS>
 cudaError_t run(const ForwardArguments& a, Target to) {
-  const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
+  const dim3 grid(static_cast<unsigned>(a.z.B * a.z.H * a.z.segments.walked),
                   static_cast<unsigned>((a.z.V + VS - 1) / VS));
   return launch(forward<P, KP, VS>, grid, kBlock, Layout<P, KP, VS>().bytes, to, a);
 }

@@ -38,18 +38,20 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 
   const Place at;
   const Sizes& z = a.z;
-  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H;
+  const Walk walk(z.segments, z.chunks);
+  const int h = walk.pair % z.H, b = walk.pair / z.H;
   const int first = static_cast<int>(blockIdx.y) * VS, slice = min(VS, z.V - first);
-  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
+  const int64_t pair = walk.pair, state_size = static_cast<int64_t>(z.K) * z.V;
   const Kept at_kept(z, true, sizeof(E));
   const E* kept = static_cast<const E*>(a.kept);
   const float* all_factors =
       reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.kept) + at_kept.factors);
   StateTile<KP, VS> gradient(at);
-  gradient.read(a.d.d_final_state ? a.d.d_final_state + pair * z.K * z.V : nullptr, z.K, z.V, first, at);
+  gradient.read(a.d.d_final_state ? a.d.d_final_state + walk.index * state_size : nullptr, z.K, z.V, first, at);
   if (at.thread < kChunk) ones[at.thread] = 1;
   __syncthreads();
-  for (int chunk = z.chunks - 1; chunk >= 0; --chunk) {
+  float segment_decay = 1;  // of the channel with the thread's number
+  for (int chunk = walk.end - 1; chunk >= walk.begin; --chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const int64_t chunk_at = pair * z.chunks + chunk;
     copy_tile<kChunk, KP>(q, L::LK,
@@ -59,14 +61,22 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
     rows.data += first;
     load_scaled_tile<kChunk, VS>(static_cast<E*>(nullptr), d_out, L::LV, rows, steps, slice, ones, a.p.scale, at);
     for (int c = at.thread; c < KP; c += kBlock) factors[c] = c < z.K ? all_factors[chunk_at * z.K + c] : 0.f;
-    gradient.to_shared(tile, L::LV, at);
+    if (!a.first.states) gradient.to_shared(tile, L::LV, at);
     finish_copies();
     __syncthreads();
-    write_state<KP, VS>(static_cast<E*>(a.state_gradients) + chunk_at * z.state_size(), tile, L::LV, z, first, at);
+    if (!a.first.states)
+      write_state<KP, VS>(static_cast<E*>(a.state_gradients) + chunk_at * z.state_size(), tile, L::LV, z, first, at);
+    else if (at.thread < KP)
+      segment_decay *= factors[at.thread];
     gradient.template advance<P>(q, L::LK, d_out, L::LV, at, [&](int c) { return factors[c]; });
     __syncthreads();
   }
-  if (a.d.d_initial_state) gradient.write(a.d.d_initial_state + pair * z.K * z.V, z.K, z.V, first, at);
+  if (a.first.states) {
+    gradient.write(a.first.states + walk.index * state_size, z.K, z.V, first, at);
+    if (blockIdx.y == 0 && at.thread < z.K) a.first.decays[walk.index * z.K + at.thread] = segment_decay;
+  } else if (a.d.d_initial_state && walk.begin == 0) {
+    gradient.write(a.d.d_initial_state + pair * state_size, z.K, z.V, first, at);
+  }
 }
 
 // Buffers: slices of V in flight
@@ -182,11 +192,11 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 
 template <Product P, int KP, int VS, int VC, int Buffers = 2>
 cudaError_t run(const BackwardArguments& a, Target to) {
-  const dim3 pairs(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
+  const dim3 pairs(static_cast<unsigned>(a.z.B * a.z.H * a.z.segments.walked),
                    static_cast<unsigned>((a.z.V + VS - 1) / VS));
   const dim3 chunks(static_cast<unsigned>(a.z.states()));
   cudaError_t status = launch(vector_state_gradients<P, KP, VS>, pairs, kBlock, StateLayout<P, KP, VS>().bytes, to, a);
-  if (status != cudaSuccess) return status;
+  if (status != cudaSuccess || a.first.states) return status;
   status = launch(vector_chunk_gradients<P, KP, VC, Buffers>, chunks, kBlock, ChunkLayout<P, KP, VC, Buffers>().bytes,
                   to, a);
   if (status != cudaSuccess) return status;

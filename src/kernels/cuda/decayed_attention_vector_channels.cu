@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     copy_tile<kChunk, KS>(q, L::LK, q_from, steps, width, at);
     copy_tile<kChunk, KS>(k, L::LK, k_from, steps, width, at);
     BlockDecays d;
-    d.read(g + first + c0, a.p.g_time, steps - R * 16, width - c0, at);
+    d.read<E>(g + first + c0, a.p.g_time, steps - R * 16, width - c0, at);
     float dq_c[8], dk_c[8];  // of the rows decayed over the chunk
 #pragma unroll
     for (int e = 0; e < 8; e += 2) {

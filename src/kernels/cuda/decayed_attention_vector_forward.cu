@@ -38,7 +38,7 @@ __device__ void pairs_in_strip(Operand<P>* q, Operand<P>* k, Operand<P>* scratch
   for (int l = 0; l < kLevels; ++l) clear(acc[l]);
   for (int c0 = k0; c0 < k0 + KP / 2; c0 += kGroup) {
     BlockDecays d;
-    d.read(g + c0, g_stride, rows, width - c0, at);
+    d.read<E>(g + c0, g_stride, rows, width - c0, at);
     float x[8], y[8], z[8];
     read_group(x, q_rows + c0, L::LK, at);
     read_group(y, k_rows + c0, L::LK, at);
@@ -174,7 +174,7 @@ struct WalkLayout {
   }
 };
 
-// Outputs and states, over the chunks of one sequence, head and slice of V.
+// Outputs and states, over the chunks of one segment, head and slice of V; in the first pass over segments states only.
 template <Product P, int KP, int VS>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 1)
     vector_walk(const __grid_constant__ ForwardArguments a) {
@@ -189,57 +189,73 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 && KP <= 128 ? 2 : 
 
   const Place at;
   const Sizes& z = a.z;
-  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H;
+  const Walk walk(z.segments, z.chunks);
+  const int h = walk.pair % z.H, b = walk.pair / z.H;
   const int first = static_cast<int>(blockIdx.y) * VS, slice = min(VS, z.V - first);
   const int i0 = at.strip * 16, c0 = at.half * (VS / 2);
-  const int64_t pair = static_cast<int64_t>(b) * z.H + h;
+  const int64_t pair = walk.pair, state_size = static_cast<int64_t>(z.K) * z.V;
+  const bool outputs = !a.first.states;
   const Kept at_kept(z, true, sizeof(E));
   E* kept = static_cast<E*>(a.kept);
   StateTile<KP, VS> state(at);
-  state.read(a.p.initial_state ? a.p.initial_state + pair * z.K * z.V : nullptr, z.K, z.V, first, at);
-  for (int chunk = 0; chunk < z.chunks; ++chunk) {
+  state.read(a.p.initial_state ? a.p.initial_state + walk.index * state_size : nullptr, z.K, z.V, first, at);
+  float segment_decay = 1;  // of the channel with the thread's number
+  for (int chunk = walk.begin; chunk < walk.end; ++chunk) {
     const int begin = chunk * kChunk, steps = min(kChunk, z.T - begin);
     const int64_t chunk_at = pair * z.chunks + chunk, rows_at = chunk_at * kChunk;
-    load_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(kept + at_kept.queries + rows_at * z.key_row(), z.key_row()),
-                          kChunk, z.key_row(), at);
+    if (outputs)
+      load_tile<kChunk, KP>(q, L::LK, HeadRows<const E>(kept + at_kept.queries + rows_at * z.key_row(), z.key_row()),
+                            kChunk, z.key_row(), at);
     load_tile<kChunk, KP>(k, L::LK, HeadRows<const E>(kept + at_kept.keys + rows_at * z.key_row(), z.key_row()), kChunk,
                           z.key_row(), at);
-    load_tile<kChunk, kChunk>(pairs, L::LP, HeadRows<const E>(kept + at_kept.pairs + rows_at * kChunk, kChunk), kChunk,
-                              kChunk, at);
+    if (outputs)
+      load_tile<kChunk, kChunk>(pairs, L::LP, HeadRows<const E>(kept + at_kept.pairs + rows_at * kChunk, kChunk),
+                                kChunk, kChunk, at);
     HeadRows<const E> values(a.p.v, b, begin, h, z.V);
     values.data += first;
     load_tile<kChunk, VS>(v, L::LV, values, steps, slice, at);
     const float* from = reinterpret_cast<const float*>(static_cast<unsigned char*>(a.kept) + at_kept.factors);
     for (int c = at.thread; c < KP; c += kBlock) factors[c] = c < z.K ? from[chunk_at * z.K + c] : 0.f;
-    state.to_shared(entered, L::LV, at);
+    if (outputs) state.to_shared(entered, L::LV, at);
     __syncthreads();
-    write_state<KP, VS>(kept + chunk_at * z.state_size(), entered, L::LV, z, first, at);
-    float o[1][VS / 16][4];
-    clear(o);
-    multiply<P, Depth::fast, Depth::slow, KP>(o, q + i0 * L::LK, L::LK, entered + c0, L::LV, at.lane);
-    for_pairs(o, at, [&](int, int, float& x, float& y) {
-      x *= a.p.scale;
-      y *= a.p.scale;
-    });
-    multiply<P, Depth::fast, Depth::slow, kChunk>(o, pairs + i0 * L::LP, L::LP, v + c0, L::LV, at.lane, i0 + 16);
-    HeadRows<E> out(a.out, b, begin, h, z.V);
-    out.data += first;
-    for_pairs(o, at, [&](int r, int c, float x, float y) {
-      if (i0 + r < steps) write_pair(out, i0 + r, c0 + c, slice, x, y);
-    });
+    if (outputs) {
+      write_state<KP, VS>(kept + chunk_at * z.state_size(), entered, L::LV, z, first, at);
+      float o[1][VS / 16][4];
+      clear(o);
+      multiply<P, Depth::fast, Depth::slow, KP>(o, q + i0 * L::LK, L::LK, entered + c0, L::LV, at.lane);
+      for_pairs(o, at, [&](int, int, float& x, float& y) {
+        x *= a.p.scale;
+        y *= a.p.scale;
+      });
+      multiply<P, Depth::fast, Depth::slow, kChunk>(o, pairs + i0 * L::LP, L::LP, v + c0, L::LV, at.lane, i0 + 16);
+      HeadRows<E> out(a.out, b, begin, h, z.V);
+      out.data += first;
+      for_pairs(o, at, [&](int r, int c, float x, float y) {
+        if (i0 + r < steps) write_pair(out, i0 + r, c0 + c, slice, x, y);
+      });
+    } else if (at.thread < KP) {
+      segment_decay *= factors[at.thread];
+    }
     state.template advance<P>(k, L::LK, v, L::LV, at, [&](int c) { return factors[c]; });
     __syncthreads();
   }
-  if (a.final_state) state.write(a.final_state + pair * z.K * z.V, z.K, z.V, first, at);
+  if (!outputs) {
+    state.write(a.first.states + walk.index * state_size, z.K, z.V, first, at);
+    if (blockIdx.y == 0 && at.thread < z.K) a.first.decays[walk.index * z.K + at.thread] = segment_decay;
+  } else if (a.final_state && walk.end == z.chunks) {
+    state.write(a.final_state + pair * state_size, z.K, z.V, first, at);
+  }
 }
 
 template <Product P, int KP, int VS>
 cudaError_t run(const ForwardArguments& a, Target to) {
   if (!a.kept && !to.none) return cudaErrorInvalidValue;
   const dim3 chunks(static_cast<unsigned>(a.z.states()));
-  const cudaError_t status = launch(vector_pairs<P, KP>, chunks, kBlock, PairLayout<P, KP>().bytes, to, a);
+  const bool again = a.z.segments.count > 1 && !a.first.states;  // the first pass has launched it
+  const cudaError_t status =
+      again ? cudaSuccess : launch(vector_pairs<P, KP>, chunks, kBlock, PairLayout<P, KP>().bytes, to, a);
   if (status != cudaSuccess) return status;
-  const dim3 grid(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H),
+  const dim3 grid(static_cast<unsigned>(a.z.B * a.z.H * a.z.segments.walked),
                   static_cast<unsigned>((a.z.V + VS - 1) / VS));
   return launch(vector_walk<P, KP, VS>, grid, kBlock, WalkLayout<P, KP, VS>().bytes, to, a);
 }

@@ -268,9 +268,9 @@ cudaError_t run(const BackwardArguments& a, cudaStream_t stream) {
   if (status == cudaSuccess) status = states_map<GroupStateTile<VP>>(maps.states, a.kept, z);
   if (status == cudaSuccess) status = states_map<GroupStateTile<VP>>(maps.gradients, a.state_gradients, z);
   if (status != cudaSuccess) return status;
-  status = launch(walk_back<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.H)), kStateThreads,
+  status = launch(walk_back<VP>, dim3(static_cast<unsigned>(z.B * z.H * z.segments.walked)), kStateThreads,
                   StateMemory<VP>::bytes, stream, a, maps);
-  if (status != cudaSuccess) return status;
+  if (status != cudaSuccess || a.first.states) return status;
   if (a.p.before) return head_gradients<VP>(a, maps, stream);
   return launch(chunk_gradients<VP>, dim3(static_cast<unsigned>(z.B) * static_cast<unsigned>(z.G * z.parts * z.chunks)),
                 kChunkThreads, ChunkMemory<VP>::bytes(z.per_group / z.parts), stream, a, maps);

@@ -1,6 +1,6 @@
 // Forward pass with one decay per step and head, in bf16, with warp groups. A block loops over the chunks of one
-// sequence and head. Two groups hold the state, write it rounded to shared memory and advance it. The other two groups
-// compute the outputs, of even and odd chunks respectively.
+// segment and head. Two groups hold the state, write it rounded to shared memory and advance it. The other two groups
+// compute the outputs, of even and odd chunks respectively; in the first pass over segments they have no work.
 #include "kernels/cuda/decayed_attention_wgmma.cuh"
 
 namespace sb::cuda::attention {
@@ -30,8 +30,9 @@ __device__ inline int done_with(int chunk) {
   return 4 + chunk % 2;
 }
 
-// Own: there is `before`, and the factor of a step's own output differs from that of later ones.
-template <int VP, bool Own>
+// Own: there is `before`, and the factor of a step's own output differs from that of later ones. First: the first pass
+// over segments.
+template <int VP, bool Own, bool First>
 __global__ void __launch_bounds__(kThreadsForward, 1)
     walk_forward(const __grid_constant__ ForwardArguments a, const __grid_constant__ ForwardMaps maps) {
 #ifdef SB_WGMMA
@@ -45,61 +46,76 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
   const uint32_t base = shared_address(memory);
   const Sizes& z = a.z;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int h = static_cast<int>(blockIdx.x) % z.H, b = static_cast<int>(blockIdx.x) / z.H, g = h / z.per_group;
-  const int64_t pair_of_heads = static_cast<int64_t>(b) * z.H + h;
+  const Walk walk(z.segments, z.chunks);  // its chunks count from 0 here
+  const int h = walk.pair % z.H, b = walk.pair / z.H, g = h / z.per_group;
+  const int chunks = walk.end - walk.begin, state_size = z.K * z.V;
+  const int64_t pair_of_heads = walk.pair;
   const StepSources sources(a.p, b, h);
   if (thread < kStages) full[thread].init();
   __syncthreads();
 
   if (thread < kStateThreads) {
     const auto scan = [&](int chunk) {
-      if (chunk >= z.chunks) return;
+      if (chunk >= chunks) return;
       WalkSteps& to = all_steps[chunk % kStepSets];
-      sources.scan(to, chunk * kChunk, z.T - chunk * kChunk, lane,
-                   Own ? all_own + chunk % kStepSets * kChunk : nullptr);
+      const int begin = (walk.begin + chunk) * kChunk;
+      sources.scan(to, begin, z.T - begin, lane, Own ? all_own + chunk % kStepSets * kChunk : nullptr);
       const int t = 2 * lane;
       to.set_factors(to.until[t] * to.write[t], to.until[t + 1] * to.write[t + 1], lane);
     };
     const auto copy = [&](int chunk) {
-      if (chunk >= z.chunks || thread != 0) return;
+      if (chunk >= chunks || thread != 0) return;
       CopyBarrier& done = full[chunk % kStages];
       const uint32_t to = base + static_cast<uint32_t>(chunk % kStages * M::stage);
-      done.expect(M::stage);
-      copy_tile<KeyTile>(to + M::q, maps.q, g, chunk * kChunk, b, done);
-      copy_tile<KeyTile>(to + M::k, maps.k, g, chunk * kChunk, b, done);
-      copy_tile<Values>(to + M::x, maps.v, h, chunk * kChunk, b, done);
+      const int begin = (walk.begin + chunk) * kChunk;
+      done.expect(First ? M::stage - M::k : M::stage);
+      if (!First) copy_tile<KeyTile>(to + M::q, maps.q, g, begin, b, done);
+      copy_tile<KeyTile>(to + M::k, maps.k, g, begin, b, done);
+      copy_tile<Values>(to + M::x, maps.v, h, begin, b, done);
     };
     copy(0);
     if (warp < 2) scan(warp);
     GroupState<VP> state(thread);
-    state.read(a.p.initial_state ? a.p.initial_state + pair_of_heads * z.K * z.V : nullptr, z.K, z.V);
-    bf16* kept = a.kept ? static_cast<bf16*>(a.kept) + pair_of_heads * z.chunks * z.state_size() : nullptr;
-    for (int chunk = 0; chunk < z.chunks; ++chunk) {
+    state.read(a.p.initial_state ? a.p.initial_state + static_cast<int64_t>(walk.index) * state_size : nullptr, z.K,
+               z.V);
+    bf16* kept =
+        a.kept ? static_cast<bf16*>(a.kept) + (pair_of_heads * z.chunks + walk.begin) * z.state_size() : nullptr;
+    float segment_decay = 1;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
       const WalkSteps& steps = all_steps[chunk % kStepSets];
       unsigned char *const at = memory + chunk % kStages * M::stage, *const tile =
                                                                          memory + M::states + chunk % 2 * States::bytes;
-      if (chunk >= 2) threads_barrier(done_with(chunk), kHandOver);
-      state.to_tile(tile);
-      shared_writes_to_products();
-      threads_arrive(ready(chunk), kHandOver);
+      if (!First) {
+        if (chunk >= 2) threads_barrier(done_with(chunk), kHandOver);
+        state.to_tile(tile);
+        shared_writes_to_products();
+        threads_arrive(ready(chunk), kHandOver);
+      }
       threads_barrier(1, kStateThreads);
       copy(chunk + 1);
       full[chunk % kStages].wait(chunk / kStages);
       __syncwarp();
       state.advance(steps, at + M::k, shared_address(at + M::x));
-      if (kept) store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
+      if (kept && !First) store_state<VP>(kept + chunk * z.state_size(), tile, z.K, z.V, thread);
       if (warp == 7) scan(chunk + 2);
+      if (First) segment_decay *= steps.total();
       wgmma_wait<0>(state.x);
     }
-    if (a.final_state) state.write(a.final_state + pair_of_heads * z.K * z.V, z.K, z.V);
+    if (First) {
+      state.write(a.first.states + static_cast<int64_t>(walk.index) * state_size, z.K, z.V);
+      if (thread == 0) a.first.decays[walk.index] = segment_decay;
+    } else if (a.final_state && walk.end == z.chunks) {
+      state.write(a.final_state + pair_of_heads * state_size, z.K, z.V);
+    }
     return;
   }
+  if (First) return;
 
   const int outputs = thread / kGroupThreads - 2;
   const int pair = lane % 4, row = warp % 4 * 16 + lane / 4;
   const float skip = a.p.skip ? a.p.skip[h] : 0.f;
-  for (int chunk = outputs; chunk < z.chunks; chunk += 2) {
-    const int begin = chunk * kChunk, rows = min(kChunk, z.T - begin);
+  for (int chunk = outputs; chunk < chunks; chunk += 2) {
+    const int begin = (walk.begin + chunk) * kChunk, rows = min(kChunk, z.T - begin);
     const WalkSteps& steps = all_steps[chunk % kStepSets];
     const uint32_t stage = base + static_cast<uint32_t>(chunk % kStages * M::stage);
     const uint32_t tile = base + static_cast<uint32_t>(M::states + chunk % 2 * States::bytes);
@@ -139,7 +155,7 @@ __global__ void __launch_bounds__(kThreadsForward, 1)
     start_product(o, weights, Down<Values>{stage + M::x});
     wgmma_commit();
     wgmma_wait<0>(o);
-    if (chunk + 2 < z.chunks) threads_arrive(done_with(chunk), kHandOver);
+    if (chunk + 2 < chunks) threads_arrive(done_with(chunk), kHandOver);
     bf16* const out = head_rows(a.out, b, begin, h) + row * a.out.time + pair * 2;
 #pragma unroll
     for (int n = 0; n < VP / 8; ++n)
@@ -159,8 +175,10 @@ cudaError_t run(const ForwardArguments& a, cudaStream_t stream) {
   if (status == cudaSuccess) status = rows_map<KeyTile>(maps.k, a.p.k, a.z, a.z.G, a.z.K);
   if (status == cudaSuccess) status = rows_map<ValueTile<VP>>(maps.v, a.p.v, a.z, a.z.H, a.z.V);
   if (status != cudaSuccess) return status;
-  return launch(a.p.before ? walk_forward<VP, true> : walk_forward<VP, false>,
-                dim3(static_cast<unsigned>(a.z.B) * static_cast<unsigned>(a.z.H)), kThreadsForward,
+  const auto kernel = a.first.states ? walk_forward<VP, false, true>
+                      : a.p.before   ? walk_forward<VP, true, false>
+                                     : walk_forward<VP, false, false>;
+  return launch(kernel, dim3(static_cast<unsigned>(a.z.B * a.z.H * a.z.segments.walked)), kThreadsForward,
                 ForwardMemory<VP>::bytes, stream, a, maps);
 }
 

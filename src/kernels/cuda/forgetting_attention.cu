@@ -24,20 +24,26 @@ __global__ void __launch_bounds__(kThreads) columns_kernel(ForgettingAttention p
   if (pair >= p.batch * p.heads) return;
   const int64_t b = pair / p.heads, h = pair % p.heads;
   const float* g = p.g + b * p.g_batch + h * p.g_head;
-  double before = 0;
+  const auto log_at = [&](int64_t t) {
+    const float log = g[t * p.g_time];
+    return log < kLeastLogForget ? kLeastLogForget : log;
+  };
+  double before = 0;  // c, counted from the first query on, so that keys near the queries have the smallest error
+  for (int64_t t = lane_id(); t < p.offset; t += 32) before -= log_at(t);
+  if (p.offset > 0) before = __shfl_sync(~0u, sum_up_to(before, lane_id()), 31);
   for (int64_t first = 0; first < p.time; first += 32) {
     const int64_t t = first + lane_id();
-    const float log = t < p.time ? g[t * p.g_time] : 0.f;
-    const double sum = before + sum_up_to<double>(log < kLeastLogForget ? kLeastLogForget : log, lane_id());
+    const double sum = before + sum_up_to<double>(t < p.time ? log_at(t) : 0.f, lane_id());
     before = __shfl_sync(~0u, sum, 31);
     if (t >= p.time) continue;
-    bf16 *to_q = row_of(q, b, t, h) + p.width, *to_k = row_of(k, b, t, h) + p.width;
+    bf16* const to_k = row_of(k, b, t, h) + p.width;
+    bf16* const to_q = t < p.offset ? nullptr : row_of(q, b, t - p.offset, h) + p.width;
     double rest = -sum / p.scale;
     for (int i = 0; i < p.padded - p.width; ++i) {
       const bool used = i < kForgettingColumns;
       const bf16 part = from_float<bf16>(used ? static_cast<float>(rest) : 0.f);
       rest -= to_float(part);
-      to_q[i] = from_float<bf16>(used ? 1.f : 0.f);
+      if (to_q) to_q[i] = from_float<bf16>(used ? 1.f : 0.f);
       to_k[i] = part;
     }
   }
@@ -235,7 +241,7 @@ cudaError_t launch_gates(const ForgettingAttention& p, const ForgettingGradient&
 
 bool is_valid(const ForgettingAttention& p) {
   return p.batch > 0 && p.heads > 0 && p.time > 0 && p.batch * p.heads < int64_t{1} << 31 && p.padded % 8 == 0 &&
-         p.width > 0 && p.width + kForgettingColumns <= p.padded && forgetting_attention_fits(p.time, p.padded);
+         p.width > 0 && p.width + kForgettingColumns <= p.padded && p.offset >= 0 && p.offset < p.time;
 }
 bool is_aligned(const ConstRows& rows) {
   return reinterpret_cast<uintptr_t>(rows.data) % 16 == 0 && rows.batch % 8 == 0 && rows.time % 8 == 0 &&
@@ -259,7 +265,7 @@ cudaError_t forgetting_attention_columns(const ForgettingAttention& p, const Row
 }
 
 cudaError_t forgetting_attention_gates(const ForgettingAttention& p, const ForgettingGradient& d, cudaStream_t stream) {
-  if (!is_valid(p)) return cudaErrorInvalidValue;
+  if (!is_valid(p) || p.offset > 0 || !forgetting_attention_fits(p.time, p.padded)) return cudaErrorInvalidValue;
   for (const ConstRows& rows : {d.q, d.k, d.v, d.out, d.d_out})
     if (!is_aligned(rows)) return cudaErrorInvalidValue;
   return launch_gates(p, d, stream);

@@ -3,6 +3,7 @@
 //   head
 // c_i cancels in the softmax. So rows with further columns, at the end of width w, have the same weights without decay:
 //   q' = (q, 1, 1, 1, 0...),  k'_j = (k_j, x, y, z, 0...),  x + y + z = -c_j / scale, three bf16 numbers (24 bits)
+// Behind a cache of earlier frames, c counts from the first query on.
 // Log-decays below -100, whose weight is 0, count as -100 and have the gradient 0.
 // Gradient of g, from the scores' gradient dS = P o (dP - D), dP = d_out v^T, D_i = d_out_i . o_i:
 //   dg_t = sum_{s >= t} (sum_j dS_sj - sum_i dS_is)
@@ -23,12 +24,13 @@ struct ForgettingAttention {
   float scale;
   const float* g;
   int64_t g_batch, g_time, g_head;  // strides
+  int64_t offset = 0;               // earlier frames, which have no rows of q; 0 for gradients
 };
 
 // Whether the gradient's kernel with these sizes fits on the current device.
 bool forgetting_attention_fits(int64_t time, int64_t padded);
 
-// Writes columns width..padded-1 of q' and k'.
+// Writes columns width..padded-1 of q' [B,T-offset,H,padded] and k' [B,T,H,padded].
 cudaError_t forgetting_attention_columns(const ForgettingAttention& p, const Rows& q, const Rows& k,
                                          cudaStream_t stream);
 

@@ -35,6 +35,27 @@ bool take_tiles(Problem& p, bool bf16, int width) {
   return p.slices <= most_slices && fits(launch_prepare, p, bf16) && fits(launch_gradients, p, bf16);
 }
 
+// Forward's first pass over the segments: slices of values and transition, no wider than those of values, which fit
+Problem first_forward(Problem p) {
+  const int warps = p.added_columns / 16;
+  p.first = true;
+  p.slices = ceil_div(warps, p.warps);
+  p.warps = std::max(2, ceil_div(warps, p.slices));
+  p.state = nullptr, p.out.data = nullptr, p.corrected = nullptr, p.states = nullptr;
+  return p;
+}
+
+Problem first_backward(Problem p) {
+  p.first = true;
+  p.d_final_state = nullptr;
+  p.segments = p.segments.some(1, p.segments.count - 1);  // nothing comes before the first one
+  return p;
+}
+
+DeltaJoin join_of(const Problem& p, const float* given, float* states) {
+  return {p.pairs, p.K, p.V, p.segments.count, p.transition, p.added_columns, p.added, given, states};
+}
+
 Problem sizes(const DeltaShape& shape) {
   Problem p{};
   p.time = shape.time, p.heads = shape.heads, p.n = shape.factors, p.K = shape.K, p.V = shape.V;
@@ -48,6 +69,11 @@ Problem sizes(const DeltaShape& shape) {
   for (const int width : {64, 80, 96, 128, 256}) {
     if (p.K <= width && (bf16_operands(shape) || width % 32 == 0) && take_tiles(p, bf16_operands(shape), width)) break;
   }
+  constexpr int first_share = 6;  // tenths: three of five products per chunk
+  p.transition = ceil_div(p.V, 16) * 16;
+  p.added_columns = p.transition + ceil_div(p.K, 16) * 16;
+  p.segments = divide(p.time, p.chunks, static_cast<int64_t>(p.pairs) * p.slices,
+                      static_cast<int64_t>(p.pairs) * first_forward(p).slices, first_share);
   return p;
 }
 
@@ -70,6 +96,11 @@ size_t take_forward(Problem& p, size_t element, void* memory, bool keeps) {
   pieces.take(p.gates, all * kGates * sizeof(float));
   pieces.take(p.inverse, all * kRows * kRows * element);
   pieces.take(p.P, all * kRows * kRows * element);
+  if (p.segments.count > 1) {
+    const size_t rows = static_cast<size_t>(p.pairs) * p.segments.count * p.K;
+    pieces.take(p.added, rows * p.added_columns * sizeof(float));
+    pieces.take(p.starts, rows * p.V * sizeof(float));
+  }
   if (!keeps) return pieces.used;
   pieces.take(p.corrected, all * p.values * kRows * element);
   pieces.take(p.states, all * p.values * p.key_tile * element);
@@ -82,6 +113,9 @@ size_t take_backward(Problem& p, size_t element, void* memory) {
   pieces.take(p.d_states, all * p.values * p.key_tile * element);
   if (p.slices > 1) pieces.take(p.dbeta_slices, p.slices * all * kRows * sizeof(float));
   if (p.parts > 1) pieces.take(p.dg_parts, p.parts * all * kRows * sizeof(float));
+  if (p.segments.count > 1) {
+    pieces.take(p.d_ends, static_cast<size_t>(p.pairs) * p.segments.count * p.K * p.V * sizeof(float));
+  }
   return pieces.used;
 }
 
@@ -143,8 +177,14 @@ cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, 
   p.out = view(out.out, element(shape));
   p.final_state = out.state;
   p.stages = stages(shape, p, true);
-  const cudaError_t prepared = launch_prepare(p, bf16_operands(shape), stream);
-  return prepared == cudaSuccess ? launch_forward(p, bf16_operands(shape), stream) : prepared;
+  const bool bf16 = bf16_operands(shape);
+  if (const cudaError_t e = launch_prepare(p, bf16, stream); e != cudaSuccess) return e;
+  if (p.segments.count > 1) {
+    if (const cudaError_t e = launch_forward(first_forward(p), bf16, stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_join(join_of(p, p.state, p.starts), false, stream); e != cudaSuccess) return e;
+    p.state = p.starts;
+  }
+  return launch_forward(p, bf16, stream);
 }
 
 cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in, const DeltaGradients& grad, void* kept,
@@ -161,6 +201,12 @@ cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in,
   p.dbeta = view(grad.dbeta, sizeof(float)), p.dg = view(grad.dg, sizeof(float));
   p.d_final_state = grad.d_final_state, p.d_state = grad.d_state;
   p.stages = stages(shape, p, false);
+  if (p.segments.count > 1) {
+    if (const cudaError_t e = launch_backward(first_backward(p), bf16, stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_join(join_of(p, p.d_final_state, p.d_ends), true, stream); e != cudaSuccess)
+      return e;
+    p.d_final_state = p.d_ends;
+  }
   if (const cudaError_t e = launch_backward(p, bf16, stream); e != cudaSuccess) return e;
   if (const cudaError_t e = launch_gradients(p, bf16, stream); e != cudaSuccess) return e;
   const dim3 grid(p.pairs * p.chunks);

@@ -2,6 +2,7 @@
 //   S <- e^{g_t} S;  for j = 1..n: S <- S + beta_{t,j} k_{t,j} (v_{t,j} - k_{t,j}^T S);  o_t = scale q_t^T S
 // q [B,T,H,K]; out [B,T,H,V]; k [B,T,n,H,K]; v [B,T,n,H,V]; g [B,T,H], <= 0; beta [B,T,n,H]; states [B,H,K,V]. States,
 // g, beta and their gradients are float; the other tensors have the problem's precision. Sums are in float.
+// Few long sequences are divided into segments (segments.cuh). That depends on sizes and device only.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -33,8 +33,10 @@ struct Stage {
     load_tile(P, kPairLd, pairs_of<E>(p.P, c), kRows, Tokens, pairs);
     load_tile(gates, kRows, gates_of(p, c), kRows, gate_count, TileWalk<float>(kRows));
     load_rows(d_out, value_ld(warps), p.d_out, c, tokens_only(), Tokens, column, values, p.V);
-    load_tile(corrected, value_ld(warps), static_cast<E*>(p.corrected) + c.index * kRows * p.values + column, p.values,
-              kRows, values);
+    if (!p.first) {
+      load_tile(corrected, value_ld(warps), static_cast<E*>(p.corrected) + c.index * kRows * p.values + column,
+                p.values, kRows, values);
+    }
     copy_commit();
   }
 };
@@ -59,7 +61,8 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
   const int warps = p.warps, warp = threadIdx.x / 32, t = lane_id() & 3;
   const int slice = 16 * warps * blockIdx.y, column = slice + 16 * warp, value_ld = Tiles::value_ld(warps);
   const bool exact = p.exact;
-  const size_t state_at = static_cast<size_t>(blockIdx.x) * p.K * p.V;
+  const Walk walk(p.segments, p.chunks);
+  const size_t end_at = static_cast<size_t>(walk.index) * p.K * p.V;
   float* const dbeta = reinterpret_cast<float*>(shared_memory());  // [warps][kRows]
   char* const stages = shared_memory() + sizeof(float) * warps * kRows;
 
@@ -67,19 +70,22 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
   E* const d_states = static_cast<E*>(p.d_states) + column;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     const bool given = p.d_final_state && value < p.V && key < p.K;
-    d_state[i][e] = given ? p.d_final_state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
-    d_states[(Chunk(p, blockIdx.x, p.chunks - 1).index * KeyTile + key) * p.values + value - column] = E(d_state[i][e]);
+    d_state[i][e] = given ? p.d_final_state[end_at + static_cast<size_t>(key) * p.V + value] : 0.f;
+    if (!p.first) {
+      d_states[(Chunk(p, walk.pair, walk.end - 1).index * KeyTile + key) * p.values + value - column] =
+          E(d_state[i][e]);
+    }
   });
   const auto stage = [&](int chunk) {
     return Tiles(stages + (p.stages == 2 ? chunk & 1 : 0) * Tiles::bytes(warps), warps);
   };
 
-  stage(p.chunks - 1).load(p, Chunk(p, blockIdx.x, p.chunks - 1), slice, warps);
-  for (int chunk = p.chunks - 1; chunk >= 0; --chunk) {
-    const Chunk c(p, blockIdx.x, chunk);
+  stage(walk.end - 1).load(p, Chunk(p, walk.pair, walk.end - 1), slice, warps);
+  for (int chunk = walk.end - 1; chunk >= walk.begin; --chunk) {
+    const Chunk c(p, walk.pair, chunk);
     const Tiles s = stage(chunk);
-    if (p.stages == 2 && chunk > 0) {
-      stage(chunk - 1).load(p, Chunk(p, blockIdx.x, chunk - 1), slice, warps);
+    if (p.stages == 2 && chunk > walk.begin) {
+      stage(chunk - 1).load(p, Chunk(p, walk.pair, chunk - 1), slice, warps);
       copy_wait<1>();
     } else {
       copy_wait<0>();
@@ -109,25 +115,27 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
       clear(sums);
       multiply_all<true, Blocks::k_from_n>(sums, a_read, s.inverse, kPairLd, exact);
 
+      if (!p.first) {
 #pragma unroll
-      for (int i = 0; i < steps; ++i) {
-        Left<E> a;
-        Sum v[tiles];
-        load_transposed(a, staged + i * depth * value_ld, value_ld);
-        to_sums(v, a);
+        for (int i = 0; i < steps; ++i) {
+          Left<E> a;
+          Sum v[tiles];
+          load_transposed(a, staged + i * depth * value_ld, value_ld);
+          to_sums(v, a);
 #pragma unroll
-        for (int j = 0; j < tiles; ++j) {
-          const int row = i * depth + 8 * j;
-          sum_over_values(v[j], sums[row / 8], s.gates + beta_inverse_squared * kRows + row,
-                          dbeta + warp * kRows + row);
+          for (int j = 0; j < tiles; ++j) {
+            const int row = i * depth + 8 * j;
+            sum_over_values(v[j], sums[row / 8], s.gates + beta_inverse_squared * kRows + row,
+                            dbeta + warp * kRows + row);
+          }
         }
-      }
-      __syncwarp();
+        __syncwarp();
 #pragma unroll
-      for (int i = 0; i < steps; ++i) {
-        Left<E> dv;
-        from_sums(dv, sums + i * tiles);
-        store_transposed(dv, staged + i * depth * value_ld, value_ld);
+        for (int i = 0; i < steps; ++i) {
+          Left<E> dv;
+          from_sums(dv, sums + i * tiles);
+          store_transposed(dv, staged + i * depth * value_ld, value_ld);
+        }
       }
       scale_columns(sums, s.gates + since_start * kRows);
 #pragma unroll
@@ -137,8 +145,10 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
       }
 #pragma unroll
       for (int i = 0; i < steps; ++i) from_sums(a_read[i], sums + i * tiles);
-      __syncwarp();
-      store_rows(staged, value_ld, p.dv, c, factors(p), column, p.V);
+      if (!p.first) {
+        __syncwarp();
+        store_rows(staged, value_ld, p.dv, c, factors(p), column, p.V);
+      }
     }
 
     // dS^T <- c_last dS^T + (scale c dO)^T Q - (c dV)^T K
@@ -165,9 +175,12 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
       from_sums(a, x);
       multiply_step<true>(d_state, a, i * depth, s.q, ld, exact);
     }
-    if (chunk > 0) store_state(d_state, staged, value_ld, d_states + (c.index - 1) * KeyTile * p.values, p.values);
+    if (chunk > walk.begin && !p.first) {
+      store_state(d_state, staged, value_ld, d_states + (c.index - 1) * KeyTile * p.values, p.values);
+    }
     __syncthreads();
-    if (p.stages == 1 && chunk > 0) stage(0).load(p, Chunk(p, blockIdx.x, chunk - 1), slice, warps);
+    if (p.stages == 1 && chunk > walk.begin) stage(0).load(p, Chunk(p, walk.pair, chunk - 1), slice, warps);
+    if (p.first) continue;
     // A block may have fewer threads than a chunk has rows.
     for (int row = threadIdx.x; row < kRows; row += blockDim.x) {
       const int token = factors(p).token(row);
@@ -181,9 +194,10 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile), back
     }
   }
 
-  if (!p.d_state) return;
+  if (!p.first && (!p.d_state || walk.begin > 0)) return;
+  float* const start = p.first ? p.d_ends + end_at : p.d_state + static_cast<size_t>(walk.pair) * p.K * p.V;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
-    if (value < p.V && key < p.K) p.d_state[state_at + static_cast<size_t>(key) * p.V + value] = d_state[i][e];
+    if (value < p.V && key < p.K) start[static_cast<size_t>(key) * p.V + value] = d_state[i][e];
   });
 }
 
@@ -193,7 +207,8 @@ struct Launch {
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
     const size_t bytes = sizeof(float) * p.warps * kRows + p.stages * Stage<E, KeyTile, Tokens>::bytes(p.warps);
-    return launch(backward<E, KeyTile, Tokens>, dim3(p.pairs, p.slices), 32 * p.warps, bytes, to, p);
+    return launch(backward<E, KeyTile, Tokens>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps, bytes, to,
+                  p);
   }
 };
 

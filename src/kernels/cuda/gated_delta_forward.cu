@@ -1,5 +1,5 @@
-// Forward loop over the chunks (formulas: gated_delta_problem.cuh). One block per (sequence, head) pair and slice of V.
-// Each warp keeps S^T of its 16 columns in registers and does not wait for other warps within a chunk.
+// Forward loop over the chunks (formulas: gated_delta_problem.cuh). One block per (sequence, head) pair, segment and
+// slice of V. Each warp keeps S^T of its 16 columns in registers and does not wait for other warps within a chunk.
 #include "kernels/cuda/gated_delta_problem.cuh"
 
 namespace sb::cuda {
@@ -44,25 +44,29 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forw
   const int warps = p.warps, warp = threadIdx.x / 32, t = lane_id() & 3;
   const int slice = 16 * warps * blockIdx.y, column = slice + 16 * warp, value_ld = Tiles::value_ld(warps);
   const bool outputs = p.out.data, exact = p.exact;
-  const size_t state_at = static_cast<size_t>(blockIdx.x) * p.K * p.V;
+  const Walk walk(p.segments, p.chunks);
+  const size_t start_at = static_cast<size_t>(walk.index) * p.K * p.V;
 
   Sum state[KeyTile / 8];  // S^T: row a column of V
   E* const states = static_cast<E*>(p.states) + column;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     const bool given = p.state && value < p.V && key < p.K;
-    state[i][e] = given ? p.state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
-    if (p.states) states[(Chunk(p, blockIdx.x, 0).index * KeyTile + key) * p.values + value - column] = E(state[i][e]);
+    const float identity = p.first && value - p.transition == key ? 1.f : 0.f;
+    state[i][e] = given ? p.state[start_at + static_cast<size_t>(key) * p.V + value] : identity;
+    if (p.states) {
+      states[(Chunk(p, walk.pair, walk.begin).index * KeyTile + key) * p.values + value - column] = E(state[i][e]);
+    }
   });
   const auto stage = [&](int chunk) {
     return Tiles(shared_memory() + (p.stages == 2 ? chunk & 1 : 0) * Tiles::bytes(warps), warps);
   };
 
-  stage(0).load(p, Chunk(p, blockIdx.x, 0), slice, warps, outputs);
-  for (int chunk = 0; chunk < p.chunks; ++chunk) {
-    const Chunk c(p, blockIdx.x, chunk);
+  stage(walk.begin).load(p, Chunk(p, walk.pair, walk.begin), slice, warps, outputs);
+  for (int chunk = walk.begin; chunk < walk.end; ++chunk) {
+    const Chunk c(p, walk.pair, chunk);
     const Tiles s = stage(chunk);
-    if (p.stages == 2 && chunk + 1 < p.chunks) {
-      stage(chunk + 1).load(p, Chunk(p, blockIdx.x, chunk + 1), slice, warps, outputs);
+    if (p.stages == 2 && chunk + 1 < walk.end) {
+      stage(chunk + 1).load(p, Chunk(p, walk.pair, chunk + 1), slice, warps, outputs);
       copy_wait<1>();
     } else {
       copy_wait<0>();
@@ -148,18 +152,21 @@ __global__ void __launch_bounds__(32 * most_warps(sizeof(E) == 2, KeyTile)) forw
       for (int e = 0; e < 4; ++e) state[i][e] *= decay;
     }
     multiply_all<true>(state, a_until_end, s.k, ld, exact);
-    if (p.states && chunk + 1 < p.chunks) {
+    if (p.states && chunk + 1 < walk.end) {
       store_state(state, staged, value_ld, states + (c.index + 1) * KeyTile * p.values, p.values);
     }
     __syncthreads();
-    if (p.stages == 1 && chunk + 1 < p.chunks) {
-      stage(0).load(p, Chunk(p, blockIdx.x, chunk + 1), slice, warps, outputs);
+    if (p.stages == 1 && chunk + 1 < walk.end) {
+      stage(0).load(p, Chunk(p, walk.pair, chunk + 1), slice, warps, outputs);
     }
   }
 
-  if (!p.final_state) return;
+  if (!p.first && (!p.final_state || walk.end < p.chunks)) return;
+  const int width = p.first ? p.added_columns : p.V;
+  float* const end = p.first ? p.added + static_cast<size_t>(walk.index) * p.K * width
+                             : p.final_state + static_cast<size_t>(walk.pair) * p.K * width;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
-    if (value < p.V && key < p.K) p.final_state[state_at + static_cast<size_t>(key) * p.V + value] = state[i][e];
+    if (value < width && key < p.K) end[static_cast<size_t>(key) * width + value] = state[i][e];
   });
 }
 
@@ -168,7 +175,7 @@ struct Launch {
   Target to;
   template <class E, int KeyTile, int Tokens>
   cudaError_t operator()() const {
-    return launch(forward<E, KeyTile, Tokens>, dim3(p.pairs, p.slices), 32 * p.warps,
+    return launch(forward<E, KeyTile, Tokens>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps,
                   p.stages * Stage<E, KeyTile, Tokens>::bytes(p.warps), to, p);
   }
 };

@@ -18,7 +18,9 @@
 // prepare computes gamma, N and P of all chunks in parallel. forward and backward loop over the chunks in order
 // (backward from the last), with one warp for 16 columns of V and S^T (or dS^T) in registers. gradients computes the
 // rest for all chunks in parallel.
+// With several segments, forward and backward run twice (delta_join.cuh).
 #pragma once
+#include "kernels/cuda/delta_join.cuh"
 #include "kernels/cuda/delta_rows.cuh"
 #include "kernels/cuda/gated_delta.h"
 
@@ -45,6 +47,10 @@ struct Problem {
   int values;         // padded V: 16 * warps * slices
   int parts;          // parts of the keys in `gradients`, of kKeyPart or kSmallKeyPart columns if several
   int stages;         // buffers for tiles in shared memory, in forward or backward
+  Segments segments;
+  bool first;         // this is the first pass over the segments
+  int transition;     // column of A in `added`: V, rounded up to a multiple of 16
+  int added_columns;  // of `added`
   View q, k, v, beta, g, out, d_out, dq, dk, dv, dbeta, dg;
   const float *state, *d_final_state;
   float *final_state, *d_state;
@@ -57,6 +63,10 @@ struct Problem {
   void* d_states;       // E [key_tile][values], dS+
   float* dbeta_slices;  // complete shape [slices][pairs][chunks][64]; used if slices > 1
   float* dg_parts;      // complete shape [parts][pairs][chunks][64]; used if parts > 1
+  // Used with several segments; shapes are [pairs][segments] followed by:
+  float* added;   // [K][added_columns], (B, A)
+  float* starts;  // [K][V], initial states
+  float* d_ends;  // [K][V], D after the first pass, then gradients of final states
 };
 
 cudaError_t launch_prepare(const Problem& p, bool bf16_operands, Target to);

@@ -20,6 +20,35 @@ bool fits(cudaError_t (*pass)(const GeneralProblem&, Target), const GeneralProbl
   return pass(p, Target::nowhere()) == cudaSuccess;
 }
 
+// Forward's first pass over the segments: slices of values and transition, no wider than those of values, which fit
+GeneralProblem first_forward(GeneralProblem p) {
+  const int warps = p.added_columns / 16;
+  p.first = true;
+  p.slices = ceil_div(warps, p.warps);
+  p.warps = std::max(2, ceil_div(warps, p.slices));
+  p.in.initial_state = nullptr, p.states = nullptr, p.erased = nullptr;
+  return p;
+}
+
+GeneralProblem first_backward(GeneralProblem p) {
+  p.first = true;
+  p.d.d_final_state = nullptr;
+  p.segments = p.segments.some(1, p.segments.count - 1);  // nothing comes before the first one
+  return p;
+}
+
+DeltaJoin join_of(const GeneralProblem& p, const float* given, float* states) {
+  return {p.pairs, p.K, p.V, p.segments.count, p.transition, p.added_columns, p.added, given, states};
+}
+
+void take_segments(GeneralProblem& p) {
+  constexpr int first_share = 7;  // tenths: three of four products with keys per chunk
+  p.transition = ceil_div(p.V, 16) * 16;
+  p.added_columns = p.transition + ceil_div(p.K, 16) * 16;
+  p.segments = divide(p.time, p.chunks, static_cast<int64_t>(p.pairs) * p.slices,
+                      static_cast<int64_t>(p.pairs) * first_forward(p).slices, first_share);
+}
+
 // With slices of V as large as fit on the current device
 GeneralProblem sizes(const GeneralDelta& in) {
   const bool low = in.precision == Precision::bf16;
@@ -39,8 +68,10 @@ GeneralProblem sizes(const GeneralDelta& in) {
   for (p.slices = ceil_div(warps, most_walk_warps(low, p.key_tile));; ++p.slices) {
     p.warps = std::max(2, ceil_div(warps, p.slices));  // a tile's row is at most 64 pieces of 16 bytes, one a thread
     p.values = 16 * p.warps * p.slices;
-    if (p.warps == 2 || (fits(launch_general_forward, p) && fits(launch_general_backward, p))) return p;
+    if (p.warps == 2 || (fits(launch_general_forward, p) && fits(launch_general_backward, p))) break;
   }
+  take_segments(p);
+  return p;
 }
 
 size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
@@ -49,6 +80,11 @@ size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
   pieces.take(p.rows, wide * 4 * kRows * p.key_tile);
   pieces.take(p.matrices, wide * 4 * kRows * kRows);
   pieces.take(p.factors, sizeof(float) * all * p.key_tile);
+  if (p.segments.count > 1) {
+    const size_t lines = sizeof(float) * static_cast<size_t>(p.pairs) * p.segments.count * p.K;
+    pieces.take(p.added, lines * p.added_columns);
+    pieces.take(p.starts, lines * p.V);
+  }
   if (!backward) return pieces.used;
   pieces.take(p.states, wide * p.key_tile * p.values);
   pieces.take(p.erased, wide * kRows * p.values);
@@ -63,6 +99,8 @@ size_t take_workspace(GeneralProblem& p, void* memory) {
   pieces.take(p.d_rows, wide * 4 * kRows * p.key_tile);
   pieces.take(p.d_matrices, wide * 4 * kRows * kRows);
   pieces.take(p.along, sizeof(float) * all * p.key_tile);
+  if (p.segments.count > 1)
+    pieces.take(p.d_ends, sizeof(float) * static_cast<size_t>(p.pairs) * p.segments.count * p.K * p.V);
   return pieces.used;
 }
 
@@ -93,8 +131,14 @@ cudaError_t general_delta_forward(const GeneralDelta& in, const Rows& out, float
   take_kept(p, kept, keeps);
   p.out = out;
   p.final_state = final_state;
-  const cudaError_t prepared = launch_general_pairs(p, stream);
-  return prepared == cudaSuccess ? launch_general_forward(p, stream) : prepared;
+  if (const cudaError_t e = launch_general_pairs(p, stream); e != cudaSuccess) return e;
+  if (p.segments.count > 1) {
+    if (const cudaError_t e = launch_general_forward(first_forward(p), stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_join(join_of(p, in.initial_state, p.starts), false, stream); e != cudaSuccess)
+      return e;
+    p.in.initial_state = p.starts;
+  }
+  return launch_general_forward(p, stream);
 }
 
 cudaError_t general_delta_backward(const GeneralDelta& in, void* kept, const GeneralDeltaGradients& d, void* workspace,
@@ -104,6 +148,12 @@ cudaError_t general_delta_backward(const GeneralDelta& in, void* kept, const Gen
   take_kept(p, kept, true);
   take_workspace(p, workspace);
   p.d = d;
+  if (p.segments.count > 1) {
+    if (const cudaError_t e = launch_general_backward(first_backward(p), stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_join(join_of(p, d.d_final_state, p.d_ends), true, stream); e != cudaSuccess)
+      return e;
+    p.d.d_final_state = p.d_ends;
+  }
   for (const auto pass : {launch_general_backward, launch_general_outer, launch_general_channels})
     if (const cudaError_t status = pass(p, stream); status != cudaSuccess) return status;
   return cudaSuccess;

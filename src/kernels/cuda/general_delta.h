@@ -2,6 +2,7 @@
 //   S_t = diag(e^{g_t}) S_{t-1} - w_t (e_t^T S') + k_t v_t^T;  o_t = scale q_t^T S_t        for each sequence and head
 // S' is the decayed state diag(e^{g_t}) S_{t-1} or, with erase_first, S_{t-1}. q, k, erase e, write w [B,T,H,K];
 // v, o [B,T,H,V]; g [B,T,H,K], <= 0; states [B,H,K,V]. K and V up to 256. Formulas: general_delta_problem.cuh.
+// Few long sequences are divided into segments (segments.cuh). That depends on sizes and device only.
 #pragma once
 #include "kernels/cuda/decayed_attention.h"
 

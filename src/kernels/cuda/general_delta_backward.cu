@@ -12,25 +12,26 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
   constexpr int ld = Tiles::key_ld, steps = kRows / Left<E>::depth;
   const int warp = threadIdx.x / 32, slice = 16 * p.warps * blockIdx.y, column = slice + 16 * warp;
   const bool exact = p.exact;
-  const size_t state_at = static_cast<size_t>(blockIdx.x) * p.K * p.V;
-  const WalkLoads<E, KeyTile> loads{p,     {{rows_w, rows_k, rows_q, rows_e}, {matrix_q, matrix_n, matrix_p, matrix_e}},
-                                    d_out, static_cast<int>(blockIdx.x),
-                                    slice, stages};
+  const Walk walk(p.segments, p.chunks);
+  const size_t end_at = static_cast<size_t>(walk.index) * p.K * p.V;
+  const WalkLoads<E, KeyTile> loads{
+      p, {{rows_w, rows_k, rows_q, rows_e}, {matrix_q, matrix_n, matrix_p, matrix_e}}, d_out, walk, slice, stages};
 
   Sum gradient[KeyTile / 8];  // dS^T: row a column of V
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     const bool given = p.d.d_final_state && value < p.V && key < p.K;
-    gradient[i][e] = given ? p.d.d_final_state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
+    gradient[i][e] = given ? p.d.d_final_state[end_at + static_cast<size_t>(key) * p.V + value] : 0.f;
   });
-  loads.begin(p.chunks - 1);
-  for (int chunk = p.chunks - 1; chunk >= 0; --chunk) {
-    const Chunk c(p, blockIdx.x, chunk);
+  loads.begin(walk.end - 1);
+  for (int chunk = walk.end - 1; chunk >= walk.begin; --chunk) {
+    const Chunk c(p, walk.pair, chunk);
     const Tiles s = loads.start(chunk, chunk - 1);
     E* const staged = s.values + 16 * warp;  // once the warp's columns of dO are read, they carry its results to memory
     Left<E> d[steps], z[steps];
     load_columns(d, staged, s.value_ld);
-    store_state(gradient, staged, s.value_ld, static_cast<E*>(p.d_states) + c.index * KeyTile * p.values + column,
-                p.values);
+    if (!p.first)
+      store_state(gradient, staged, s.value_ld, static_cast<E*>(p.d_states) + c.index * KeyTile * p.values + column,
+                  p.values);
     Sum sums[kRows / 8];
     // Z^T = -(dS^T Wd^T + dO^T Q) N
     clear(sums);
@@ -41,25 +42,28 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     clear(sums);
     multiply_all<true, Blocks::k_from_n>(sums, z, s.matrix(1), kPairLd, exact);
     from_all_sums(z, sums);
-    __syncwarp();
-    store_columns_of(z, staged, s.value_ld);
-    __syncwarp();
-    store_columns(staged, s.value_ld, static_cast<E*>(p.solved) + c.index * kRows * p.values + column, p.values, kRows);
+    if (!p.first) {
+      __syncwarp();
+      store_columns_of(z, staged, s.value_ld);
+      __syncwarp();
+      store_columns(staged, s.value_ld, static_cast<E*>(p.solved) + c.index * kRows * p.values + column, p.values,
+                    kRows);
+    }
 
     // dV^T = dS^T Kd^T + dO^T P + Z^T E
     loads.phase(chunk, chunk - 1, 1);
-    clear(sums);
-    multiply_sums<false>(sums, gradient, s.key(1), ld, exact);
-    multiply_all<true, Blocks::k_from_n>(sums, d, s.matrix(2), kPairLd, exact);
-    multiply_all<true, Blocks::k_from_n>(sums, z, s.matrix(3), kPairLd, exact);
-    __syncwarp();
-    {
+    if (!p.first) {
+      clear(sums);
+      multiply_sums<false>(sums, gradient, s.key(1), ld, exact);
+      multiply_all<true, Blocks::k_from_n>(sums, d, s.matrix(2), kPairLd, exact);
+      multiply_all<true, Blocks::k_from_n>(sums, z, s.matrix(3), kPairLd, exact);
+      __syncwarp();
       Left<E> x[steps];
       from_all_sums(x, sums);
       store_columns_of(x, staged, s.value_ld);
+      __syncwarp();
+      store_rows(staged, s.value_ld, dv, c, tokens_only(), column, p.V);
     }
-    __syncwarp();
-    store_rows(staged, s.value_ld, dv, c, tokens_only(), column, p.V);
 
     // dS^T <- e^b_end dS^T + dO^T Qd + Z^T Ed
     loads.phase(chunk, chunk - 1, 2);
@@ -68,10 +72,10 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     multiply_all<true>(gradient, z, s.key(3), ld, exact);
     loads.finish(chunk - 1);
   }
-  if (!p.d.d_initial_state) return;
+  if (!p.first && (!p.d.d_initial_state || walk.begin > 0)) return;
+  float* const start = p.first ? p.d_ends + end_at : p.d.d_initial_state + static_cast<size_t>(walk.pair) * p.K * p.V;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
-    if (value < p.V && key < p.K)
-      p.d.d_initial_state[state_at + static_cast<size_t>(key) * p.V + value] = gradient[i][e];
+    if (value < p.V && key < p.K) start[static_cast<size_t>(key) * p.V + value] = gradient[i][e];
   });
 }
 
@@ -82,8 +86,8 @@ struct Launch {
   cudaError_t operator()() const {
     using Tiles = WalkTiles<E, KeyTile>;
     const int stages = Tiles::stages(reinterpret_cast<const void*>(general_backward<E, KeyTile>), p.warps);
-    return launch(general_backward<E, KeyTile>, dim3(p.pairs, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps),
-                  to, p, view_of<E>(p.d.d_out), view_of<E>(p.d.dv), stages);
+    return launch(general_backward<E, KeyTile>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps,
+                  stages * Tiles::bytes(p.warps), to, p, view_of<E>(p.d.d_out), view_of<E>(p.d.dv), stages);
   }
 };
 

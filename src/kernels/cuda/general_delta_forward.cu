@@ -1,5 +1,5 @@
-// Forward loop over the chunks (formulas: general_delta_problem.cuh). One block per (sequence, head) pair and slice of
-// V. Each warp keeps S^T of its 16 columns in registers.
+// Forward loop over the chunks (formulas: general_delta_problem.cuh). One block per (sequence, head) pair, segment and
+// slice of V. Each warp keeps S^T of its 16 columns in registers.
 #include "kernels/cuda/general_delta_walk.cuh"
 
 namespace sb::cuda {
@@ -12,20 +12,20 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
   constexpr int depth = Left<E>::depth, ld = Tiles::key_ld, steps = kRows / depth;
   const int warp = threadIdx.x / 32, slice = 16 * p.warps * blockIdx.y, column = slice + 16 * warp;
   const bool exact = p.exact;
-  const size_t state_at = static_cast<size_t>(blockIdx.x) * p.K * p.V;
+  const Walk walk(p.segments, p.chunks);
+  const size_t start_at = static_cast<size_t>(walk.index) * p.K * p.V;
   const WalkLoads<E, KeyTile> loads{
-      p,      {{rows_e, rows_q, rows_k, rows_w}, {matrix_e, matrix_n, matrix_p, matrix_q}},
-      values, static_cast<int>(blockIdx.x),
-      slice,  stages};
+      p, {{rows_e, rows_q, rows_k, rows_w}, {matrix_e, matrix_n, matrix_p, matrix_q}}, values, walk, slice, stages};
 
   Sum state[KeyTile / 8];  // S^T: row a column of V
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     const bool given = p.in.initial_state && value < p.V && key < p.K;
-    state[i][e] = given ? p.in.initial_state[state_at + static_cast<size_t>(key) * p.V + value] : 0.f;
+    const float identity = p.first && value - p.transition == key ? 1.f : 0.f;
+    state[i][e] = given ? p.in.initial_state[start_at + static_cast<size_t>(key) * p.V + value] : identity;
   });
-  loads.begin(0);
-  for (int chunk = 0; chunk < p.chunks; ++chunk) {
-    const Chunk c(p, blockIdx.x, chunk);
+  loads.begin(walk.begin);
+  for (int chunk = walk.begin; chunk < walk.end; ++chunk) {
+    const Chunk c(p, walk.pair, chunk);
     const Tiles s = loads.start(chunk, chunk + 1);
     E* const staged = s.values + 16 * warp;  // once the warp's columns of V are read, they carry its results to memory
     Left<E> v[steps], r[steps];
@@ -54,24 +54,26 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
 
     // O^T = S^T Qd^T + V^T P^T + R^T Q^T, in two halves to spare registers
     loads.phase(chunk, chunk + 1, 1);
-    __syncwarp();
+    if (!p.first) {
+      __syncwarp();
 #pragma unroll
-    for (int begin = 0; begin < kRows; begin += 32) {
-      Sum sums[4];
-      clear(sums);
-      multiply_sums<false>(sums, state, s.key(1) + begin * ld, ld, exact);
+      for (int begin = 0; begin < kRows; begin += 32) {
+        Sum sums[4];
+        clear(sums);
+        multiply_sums<false>(sums, state, s.key(1) + begin * ld, ld, exact);
 #pragma unroll
-      for (int i = 0; i < steps; ++i) {
-        if (i * depth >= begin + 32) continue;  // P and Q are lower triangular
-        multiply_step<false>(sums, v[i], i * depth, s.matrix(2) + begin * kPairLd, kPairLd, exact);
-        multiply_step<false>(sums, r[i], i * depth, s.matrix(3) + begin * kPairLd, kPairLd, exact);
+        for (int i = 0; i < steps; ++i) {
+          if (i * depth >= begin + 32) continue;  // P and Q are lower triangular
+          multiply_step<false>(sums, v[i], i * depth, s.matrix(2) + begin * kPairLd, kPairLd, exact);
+          multiply_step<false>(sums, r[i], i * depth, s.matrix(3) + begin * kPairLd, kPairLd, exact);
+        }
+        Left<E> o[32 / depth];
+        from_all_sums(o, sums);
+        store_columns_of(o, staged + begin * s.value_ld, s.value_ld);
       }
-      Left<E> o[32 / depth];
-      from_all_sums(o, sums);
-      store_columns_of(o, staged + begin * s.value_ld, s.value_ld);
+      __syncwarp();
+      store_rows(staged, s.value_ld, out, c, tokens_only(), column, p.V);
     }
-    __syncwarp();
-    store_rows(staged, s.value_ld, out, c, tokens_only(), column, p.V);
 
     // S^T <- e^b_end S^T + V^T Kd + R^T Wd
     loads.phase(chunk, chunk + 1, 2);
@@ -80,9 +82,12 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     multiply_all<true>(state, r, s.key(3), ld, exact);
     loads.finish(chunk + 1);
   }
-  if (!p.final_state) return;
+  if (!p.first && (!p.final_state || walk.end < p.chunks)) return;
+  const int width = p.first ? p.added_columns : p.V;
+  float* const end = p.first ? p.added + static_cast<size_t>(walk.index) * p.K * width
+                             : p.final_state + static_cast<size_t>(walk.pair) * p.K * width;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
-    if (value < p.V && key < p.K) p.final_state[state_at + static_cast<size_t>(key) * p.V + value] = state[i][e];
+    if (value < width && key < p.K) end[static_cast<size_t>(key) * width + value] = state[i][e];
   });
 }
 
@@ -93,8 +98,8 @@ struct Launch {
   cudaError_t operator()() const {
     using Tiles = WalkTiles<E, KeyTile>;
     const int stages = Tiles::stages(reinterpret_cast<const void*>(general_forward<E, KeyTile>), p.warps);
-    return launch(general_forward<E, KeyTile>, dim3(p.pairs, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps),
-                  to, p, view_of<E>(p.in.v), view_of<E>(p.out), stages);
+    return launch(general_forward<E, KeyTile>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps,
+                  stages * Tiles::bytes(p.warps), to, p, view_of<E>(p.in.v), view_of<E>(p.out), stages);
   }
 };
 

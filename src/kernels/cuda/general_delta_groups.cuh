@@ -13,7 +13,7 @@ __device__ inline float decay_of(float log) {
   if constexpr (sizeof(E) == 2)
     return exp2_fast(kLog2EFloat * log);
   else
-    return expf(log);
+    return exp_near_one(log);
 }
 
 // Two adjacent elements

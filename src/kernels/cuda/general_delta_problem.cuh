@@ -16,8 +16,10 @@
 //
 // pairs computes decayed rows, P, Q, E and N of all chunks in parallel. forward and backward loop over the chunks in
 // order (backward from the last), with one warp for 16 columns of V and S^T (or dS^T) in registers. outer computes the
-// last line of the formulas, and channels the gradients of q, k, e, w and g from it, for all chunks in parallel.
+// last line of the formulas, and channels the gradients of q, k, e, w and g from it, for all chunks in parallel. With
+// several segments, forward and backward run twice (delta_join.cuh).
 #pragma once
+#include "kernels/cuda/delta_join.cuh"
 #include "kernels/cuda/delta_rows.cuh"
 #include "kernels/cuda/general_delta.h"
 
@@ -40,6 +42,10 @@ struct GeneralProblem {
   int key_tile;       // padded K
   int warps, slices;  // of the loops: warps per block, each with 16 columns of V; blocks per pair
   int values;         // padded V: 16 * warps * slices
+  Segments segments;
+  bool first;         // this is the first pass over the segments
+  int transition;     // column of A in `added`: V, rounded up to a multiple of 16
+  int added_columns;  // of `added`
   // Memory between passes; E is the type of the precision. Shapes are [pairs][chunks] followed by:
   void* rows;        // E [4][64][key_tile]: Qd, Ed, Kd, Wd
   void* matrices;    // E [4][64][64]: P, Q, E, N
@@ -51,6 +57,10 @@ struct GeneralProblem {
   void* d_rows;      // E [4][64][key_tile]: dQd, dEd, dKd, dWd
   void* d_matrices;  // E [4][64][64]: dP, dQ, dE, dA
   float* along;      // [key_tile]: <dS+, S> of each key channel
+  // Used with several segments; shapes are [pairs][segments] followed by:
+  float* added;   // [K][added_columns], (B, A)
+  float* starts;  // [K][V], initial states
+  float* d_ends;  // [K][V], D after the first pass, then gradients of final states
   __host__ __device__ int64_t all_chunks() const { return static_cast<int64_t>(pairs) * chunks; }
   template <class E>
   __device__ E* rows_of(void* memory, int64_t chunk, int which) const {

@@ -71,18 +71,21 @@ struct WalkLoads {
   const GeneralProblem& p;
   WalkOrder order;
   View rows;
-  int pair, column, stages;
+  Walk walk;
+  int column, stages;
   __device__ Tiles tiles(int chunk) const {
     return Tiles(shared_memory() + (stages == 2 ? chunk & 1 : 0) * Tiles::bytes(p.warps), p.warps);
   }
-  __device__ void load(int chunk, int phase) const { tiles(chunk).load(p, Chunk(p, pair, chunk), order, phase); }
-  __device__ void load_values(int chunk) const { tiles(chunk).load_values(p, Chunk(p, pair, chunk), rows, column); }
+  __device__ void load(int chunk, int phase) const { tiles(chunk).load(p, Chunk(p, walk.pair, chunk), order, phase); }
+  __device__ void load_values(int chunk) const {
+    tiles(chunk).load_values(p, Chunk(p, walk.pair, chunk), rows, column);
+  }
   __device__ void load_chunk(int chunk) const {
     for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); ++phase) load(chunk, phase);
     load_values(chunk);
     copy_commit();
   }
-  __device__ bool exists(int chunk) const { return chunk >= 0 && chunk < p.chunks; }
+  __device__ bool exists(int chunk) const { return chunk >= walk.begin && chunk < walk.end; }
   __device__ void begin(int chunk) const { load_chunk(chunk); }
   __device__ Tiles start(int chunk, int next) const {
     if (stages == 2 && exists(next)) {

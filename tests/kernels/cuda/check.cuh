@@ -148,10 +148,10 @@ double central_difference(double& x, double step, const Loss& loss) {
   return (above - below) / (2 * step);
 }
 
-// The command line: --quick, --time, --model TEXT, and cases --shape WORD…, made by parse(words) of `count` words each
+// The command line: --quick, --long, --time, --model TEXT, and cases: --shape and `count` words, given to parse()
 template <class Case>
 struct Arguments {
-  bool quick = false, timed = false;
+  bool quick = false, lengthy = false, timed = false;
   std::string model;
   std::vector<Case> cases;
   template <class Parse>
@@ -159,6 +159,7 @@ struct Arguments {
     for (int i = 1; i < argc; ++i) {
       const std::string word = argv[i];
       if (word == "--quick") quick = true;
+      if (word == "--long") lengthy = true;
       if (word == "--time") timed = true;
       if (word == "--model" && i + 1 < argc) model = argv[++i];
       if (word == "--shape" && i + count < argc) cases.push_back(parse(argv + i + 1)), i += count;

@@ -1,6 +1,7 @@
 // Decayed attention on the device against a double loop: errors ||out - ref|| / ||ref|| of every output and gradient,
 // then times. Exit code 1 where a bound is missed.
-//   decayed_attention_check [--quick | --time] [--filter DECAY] [--model TEXT]
+//   decayed_attention_check [--quick | --long | --time] [--filter DECAY] [--model TEXT]
+// --long: few long sequences, which are divided into segments.
 #include <cstring>
 #include <thread>
 
@@ -16,7 +17,8 @@ using check::Memory;
 
 namespace {
 
-enum class Logs { mild, zero, strong };  // of the decays; strong: 0, -30, -1e4 among mild ones
+// Of the decays. strong: 0, -30, -1e4 among mild ones; slow: states last for thousands of steps
+enum class Logs { mild, zero, strong, slow };
 
 struct Case {
   Decay decay;
@@ -38,7 +40,7 @@ const char* name(Precision p) {
   return names[static_cast<int>(p)];
 }
 const char* name(Logs l) {
-  const char* names[] = {"mild", "zero", "strong"};
+  const char* names[] = {"mild", "zero", "strong", "slow"};
   return names[static_cast<int>(l)];
 }
 
@@ -211,6 +213,7 @@ Data random_data(const Case& c, unsigned seed) {
     const double u = uniform(engine);
     e = c.logs == Logs::zero ? 0 : -0.2 * uniform(engine);
     if (c.logs == Logs::strong) e = u < .1 ? -30 : u < .15 ? -1e4 : u < .3 ? 0 : e;
+    if (c.logs == Logs::slow) e *= 0.01;
     e = rounded(e, Precision::fp32);
   }
   if (c.writes) {
@@ -300,7 +303,7 @@ struct Problem {
   Tensor q, k, v, g, state, d_out, d_final, write, before, skip;
   Tensor out, final, dq, dk, dv, dg, d_state, d_write, d_before, d_skip;
   DecayedAttention p{};
-  Memory kept, workspace;
+  Memory kept, scratch, workspace;
 
   Problem(const Case& c_, const Data& x)
       : c(c_),
@@ -326,6 +329,7 @@ struct Problem {
         d_before(1, before.row, 0, Precision::fp32),
         d_skip(1, skip.row, 0, Precision::fp32),
         kept((describe(), decayed_attention_kept_bytes(p))),
+        scratch(decayed_attention_scratch_bytes(p)),
         workspace(decayed_attention_workspace_bytes(p)) {}
   int64_t g_width() const { return c.decay == Decay::vector ? c.K : 1; }
   void describe() {
@@ -354,7 +358,7 @@ struct Problem {
   }
   cudaError_t forward() {
     return decayed_attention_forward(p, out.rows<void>(c.T, c.V), static_cast<float*>(final.memory.data), kept.data,
-                                     nullptr);
+                                     scratch.data, nullptr);
   }
   cudaError_t backward() {
     const DecayedAttentionGradients d{d_out.rows<const void>(c.T, c.V),
@@ -472,6 +476,36 @@ void time_case(const std::string& only, const char* model, Case c) {
       forward + backward);
 }
 
+// Divided into segments on a GPU of 100 multiprocessors or more, except T = 2047. Lengths with a short last segment and
+// chunk among them.
+std::vector<Case> long_cases() {
+  std::vector<Case> all;
+  const Precision low = Precision::bf16, exact = Precision::fp32;
+  for (Decay d : {Decay::scalar, Decay::vector}) {
+    for (Precision p : {low, exact, Precision::tf32}) {
+      all.push_back({d, 1, 2500, 2, 2, 72, 144, p, Logs::slow});
+      all.push_back({d, 2, 4099, 2, 2, 81, 162, p, Logs::slow, false, 3});
+      all.push_back({d, 1, 4099, 2, 1, 64, 128, p, Logs::strong});
+    }
+    all.push_back({d, 1, 2500, 1, 1, 256, 256, low, Logs::slow});
+    all.push_back({d, 1, 20200, 2, 2, 72, 72, low, Logs::slow});
+    all.push_back({d, 1, 32768, 2, 2, 64, 64, exact, Logs::slow});
+  }
+  all.push_back({Decay::unit, 1, 2500, 2, 2, 72, 144});
+  all.push_back({Decay::fixed, 1, 2500, 2, 2, 72, 144, low, Logs::slow});
+  all.push_back({Decay::vector, 1, 32768, 4, 4, 72, 144, low, Logs::slow});
+  for (bool before : {false, true})  // heads at whole 16 bytes
+    for (Logs l : {Logs::slow, Logs::zero, Logs::strong}) {
+      all.push_back({Decay::scalar, 1, 2500, 4, before ? 4 : 1, 128, 88, low, l, true, 8, true, before});
+      all.push_back({Decay::scalar, 1, 2048, 2, before ? 2 : 1, 128, 64, low, l, false, 0, true, before});
+    }
+  all.push_back({Decay::scalar, 1, 32768, 4, 1, 128, 88, low, Logs::slow, true, 0, true});
+  all.push_back({Decay::scalar, 1, 32768, 2, 2, 128, 80, low, Logs::slow, true, 0, true, true});
+  all.push_back({Decay::scalar, 1, 2047, 2, 1, 128, 88, low, Logs::slow, true, 0, true});
+  all.push_back({Decay::vector, 1, 2047, 2, 2, 72, 144, low, Logs::slow});
+  return all;
+}
+
 std::vector<Case> cases(bool quick) {
   std::vector<Case> all;
   const Decay kinds[] = {Decay::unit, Decay::fixed, Decay::scalar, Decay::vector};
@@ -534,10 +568,11 @@ std::vector<Case> cases(bool quick) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool quick = false, only_time = false;
+  bool quick = false, only_time = false, lengthy = false;
   std::string filter, only;
   for (int i = 1; i < argc; ++i) {
     quick = quick || std::strcmp(argv[i], "--quick") == 0;
+    lengthy = lengthy || std::strcmp(argv[i], "--long") == 0;
     only_time = only_time || std::strcmp(argv[i], "--time") == 0;
     if (std::strcmp(argv[i], "--filter") == 0 && i + 1 < argc) filter = argv[++i];
     if (std::strcmp(argv[i], "--model") == 0 && i + 1 < argc) only = argv[++i];
@@ -554,11 +589,11 @@ int main(int argc, char** argv) {
     std::printf("errors of: out, final state, dq, dk, dv, dg, d initial state, d write, d skip, d before\n");
     unsigned seed = std::random_device{}();
     if (filter.empty() || filter == "scalar") good = check_causality(seed++) && good;
-    for (const Case& c : cases(quick))
+    for (const Case& c : lengthy ? long_cases() : cases(quick))
       if (filter.empty() || filter == name(c.decay)) good = check_case(c, seed++) && good;
     std::printf(good ? "all within bounds\n" : "BOUNDS MISSED\n");
   }
-  if (quick) return good ? 0 : 1;
+  if (quick || lengthy) return good ? 0 : 1;
   const auto wanted = [&](Decay d) { return filter.empty() || filter == name(d); };
   if (wanted(Decay::scalar)) {
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81});
@@ -577,6 +612,9 @@ int main(int argc, char** argv) {
     time_case(only, "mLSTM 1568", {Decay::scalar, 64, 400, 14, 14, 56, 120});
     time_case(only, "mLSTM 1600", {Decay::scalar, 64, 400, 16, 16, 50, 101});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 1300, 32, 1, 128, 88});
+    for (const auto& [B, T] : {std::pair{8, 4096}, {2, 16384}, {1, 32768}})
+      time_case(only, "Mamba2 1296, long",
+                {Decay::scalar, B, T, 32, 1, 128, 88, Precision::bf16, Logs::mild, false, 0, true});
     time_case(only, "Mamba2 1296", {Decay::scalar, 64, 400, 32, 1, 128, 81, Precision::fp32});
   }
   if (wanted(Decay::fixed)) time_case(only, "RetNet 1152", {Decay::fixed, 64, 400, 16, 16, 72, 144});
@@ -588,6 +626,8 @@ int main(int argc, char** argv) {
     time_case(only, "HGRN2 1600", {Decay::vector, 64, 400, 16, 16, 100, 100});
     time_case(only, "HGRN2 1024", {Decay::vector, 64, 400, 8, 8, 128, 128});
     time_case(only, "GLA 1152", {Decay::vector, 64, 1300, 16, 16, 72, 144});
+    for (const auto& [B, T] : {std::pair{8, 4096}, {2, 16384}, {1, 32768}})
+      time_case(only, "GLA 1152, long", {Decay::vector, B, T, 16, 16, 72, 144});
     time_case(only, "GLA 1152", {Decay::vector, 64, 400, 16, 16, 72, 144, Precision::fp32});
   }
   return good ? 0 : 1;

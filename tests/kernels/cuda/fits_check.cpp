@@ -162,11 +162,11 @@ bool check(const std::string& name, const Fits& fits, const Passes& passes) {
   return may;
 }
 
-bool gated_delta(int precision, int factors, int K, int V) {
-  DeltaShape shape{2, 200, 3, factors, K, V, 1, static_cast<DeltaPrecision>(precision)};
+bool gated_delta(int precision, int factors, int K, int V, int time = 200) {
+  DeltaShape shape{2, time, 3, factors, K, V, 1, static_cast<DeltaPrecision>(precision)};
   const DeltaView view{memory, 8, 8, 8, 8};
   const auto name = std::string("gated_delta ") + kPrecisions[precision] + " factors " + std::to_string(factors) +
-                    " K " + std::to_string(K) + " V " + std::to_string(V);
+                    " K " + std::to_string(K) + " V " + std::to_string(V) + " T " + std::to_string(time);
   return check(
       name, [&] { return gated_delta_fits(shape); },
       [&] {
@@ -177,11 +177,11 @@ bool gated_delta(int precision, int factors, int K, int V) {
       });
 }
 
-bool general_delta(int precision, int K, int V) {
+bool general_delta(int precision, int K, int V, int time) {
   const ConstRows in{memory, 8, 8, 8};
   const Rows out{memory, 8, 8, 8};
-  const GeneralDelta p{2, 200, 3, K, V,      static_cast<Precision>(precision), false, 1, in, in, in, in, in, nullptr,
-                       0, 0,   0, 0, nullptr};
+  const GeneralDelta p{2, time, 3, K, V,      static_cast<Precision>(precision), false, 1, in, in, in, in, in, nullptr,
+                       0, 0,    0, 0, nullptr};
   const auto name =
       std::string("general_delta ") + kPrecisions[precision] + " K " + std::to_string(K) + " V " + std::to_string(V);
   return check(
@@ -193,11 +193,11 @@ bool general_delta(int precision, int K, int V) {
       });
 }
 
-bool decayed_attention(int precision, Decay decay, int K, int V) {
+bool decayed_attention(int precision, Decay decay, int K, int V, int time = 200) {
   const ConstRows in{memory, 8, 8, 8};
   const Rows out{memory, 8, 8, 8};
   auto* const floats = reinterpret_cast<float*>(memory);
-  const DecayedAttention p{2,  200,    4, 2, K, V,      static_cast<Precision>(precision), decay, 1, in, in,
+  const DecayedAttention p{2,  time,   4, 2, K, V,      static_cast<Precision>(precision), decay, 1, in, in,
                            in, floats, 0, 0, 0, nullptr};
   const auto name = std::string("decayed_attention ") + kPrecisions[precision] +
                     (decay == Decay::vector ? " vector" : " scalar") + " K " + std::to_string(K) + " V " +
@@ -206,7 +206,7 @@ bool decayed_attention(int precision, Decay decay, int K, int V) {
       name, [&] { return decayed_attention_fits(p); },
       [&] {
         const DecayedAttentionGradients d{in, nullptr, out, out, out, floats, 0, 0, 0, nullptr};
-        return decayed_attention_forward(p, out, nullptr, memory, nullptr) == cudaSuccess &&
+        return decayed_attention_forward(p, out, nullptr, memory, memory, nullptr) == cudaSuccess &&
                decayed_attention_backward(p, memory, d, memory, nullptr) == cudaSuccess;
       });
 }
@@ -258,9 +258,11 @@ void check_device(const Device& device) {
   for (int precision = 0; precision < 3; ++precision) {
     for (const int K : {16, 64, 72, 81, 96, 128, 192, 256}) {
       for (const int V : {16, 64, 81, 144, 162, 192, 256}) {
-        for (const int factors : {1, 2, 4}) gated_delta(precision, factors, K, V);
-        general_delta(precision, K, V);
-        for (const Decay decay : {Decay::scalar, Decay::vector}) decayed_attention(precision, decay, K, V);
+        for (const int time : {200, 8192}) {  // whole, and divided into segments
+          for (const int factors : {1, 2, 4}) gated_delta(precision, factors, K, V, time);
+          for (const Decay decay : {Decay::scalar, Decay::vector}) decayed_attention(precision, decay, K, V, time);
+          general_delta(precision, K, V, time);
+        }
         expect(log_linear_attention(precision, 200, K, V), "log-linear attention has kernels");
       }
     }

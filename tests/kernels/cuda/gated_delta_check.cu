@@ -1,6 +1,9 @@
 // The CUDA gated delta rule against a loop in double with a backward of its own, then its time.
-//   gated_delta_check [--quick] [--time [--model TEXT]] [--shape bf16|tf32|fp32 B T H n K V]
-// Outputs and workspaces are filled with NaN before each run. Exit code 1 when an error is above its bound.
+//   gated_delta_check [--quick | --long] [--time [--model TEXT]] [--shape bf16|tf32|fp32 B T H n K V [slow]]
+// --long: few long sequences, which are divided into segments; each twice, for the same bytes. Outputs and workspaces
+// are filled with NaN before each run. Exit code 1 when an error is above its bound.
+#include <thread>
+
 #include "check.cuh"
 #include "kernels/cuda/gated_delta.h"
 
@@ -132,6 +135,7 @@ struct Case {
   int B, T, H, n, K, V;
   Decay decay = Decay::random;
   bool equal_keys = false, states = true, gaps = false;
+  bool slow = false;  // decays and strengths near 0, so that states last for thousands of tokens
 };
 
 Pair draw(const Case& c, std::mt19937_64& random) {
@@ -165,6 +169,9 @@ Pair draw(const Case& c, std::mt19937_64& random) {
   const double most = c.n > 1 ? 2 : 1;
   for (double& x : p.beta) x = float(c.equal_keys ? 0.95 * most : most / (1 + std::exp(-normal(random))));
   if (p.beta.size() > 5) p.beta[5] = 0;
+  if (c.slow) {
+    for (double& x : p.beta) x = float(0.02 * x);
+  }
   for (double& x : p.g) {
     const double soft = float(-0.2 * std::log1p(std::exp(normal(random))));
     const double draw = normal(random);
@@ -175,6 +182,7 @@ Pair draw(const Case& c, std::mt19937_64& random) {
                                       : draw > 0.5 ? 0
                                                    : soft)
                                    : soft;
+    if (c.slow) x = float(0.01 * x);
   }
   return p;
 }
@@ -237,11 +245,15 @@ struct Tensor {
                       cudaMemcpyHostToDevice),
            "upload");
   }
+  std::vector<char> bytes() const {
+    std::vector<char> bytes(elements() * (bf16 ? 2 : 4));
+    expect(cudaMemcpy(bytes.data(), memory.data, bytes.size(), cudaMemcpyDeviceToHost), "download");
+    return bytes;
+  }
   // ||device - pair|| / ||pair||
   template <class F>
   double error(F pair) const {
-    std::vector<char> bytes(elements() * (bf16 ? 2 : 4));
-    expect(cudaMemcpy(bytes.data(), memory.data, bytes.size(), cudaMemcpyDeviceToHost), "download");
+    std::vector<char> bytes = this->bytes();
     double difference = 0, norm = 0;
     each(pair, [&](int64_t at, double& value) {
       const double x = bf16 ? __bfloat162float(reinterpret_cast<__nv_bfloat16*>(bytes.data())[at])
@@ -322,12 +334,12 @@ const char* name_of(DeltaPrecision p) {
   return p == DeltaPrecision::bf16 ? "bf16" : p == DeltaPrecision::tf32 ? "tf32" : "fp32";
 }
 
-bool run_case(const Case& c, std::mt19937_64& random, double (&worst)[3]) {
+bool run_case(const Case& c, bool twice, std::mt19937_64& random, double (&worst)[3]) {
   std::vector<Pair> pairs;
-  for (int i = 0; i < c.B * c.H; ++i) {
-    pairs.push_back(draw(c, random));
-    backward_loop(pairs.back());
-  }
+  for (int i = 0; i < c.B * c.H; ++i) pairs.push_back(draw(c, random));
+  std::vector<std::thread> loops;
+  for (Pair& p : pairs) loops.emplace_back([&p] { backward_loop(p); });
+  for (std::thread& loop : loops) loop.join();
   const auto of = [&](Doubles Pair::*field) {
     return [&pairs, field, H = c.H](int b, int h) -> Doubles& { return pairs[b * H + h].*field; };
   };
@@ -341,15 +353,28 @@ bool run_case(const Case& c, std::mt19937_64& random, double (&worst)[3]) {
   expect(gated_delta_forward(shape, inputs_of(c, x), outputs_of(c, x), kept.data, nullptr, 0), "forward");
   expect(gated_delta_backward(shape, inputs_of(c, x), gradients_of(c, x), kept.data, more.data, 0), "backward");
   expect(cudaDeviceSynchronize(), "run");
+  bool same = true;  // bytes of outputs and gradients on a second run
+  if (twice) {
+    const auto results = {&x.out, &x.dq, &x.dk, &x.dv, &x.dbeta, &x.dg};
+    std::vector<std::vector<char>> before;
+    for (const Tensor* result : results) before.push_back(result->bytes());
+    expect(gated_delta_forward(shape, inputs_of(c, x), outputs_of(c, x), kept.data, nullptr, 0), "forward");
+    expect(gated_delta_backward(shape, inputs_of(c, x), gradients_of(c, x), kept.data, more.data, 0), "backward");
+    expect(cudaDeviceSynchronize(), "run");
+    auto old = before.begin();
+    for (const Tensor* result : results) same = same && result->bytes() == *old++;
+  }
 
   // Nearly equal keys: sums over a chunk cancel, at beta 1.9 to a tenth of their terms, and those are rounded.
   const bool cancels = c.equal_keys && c.n > 1;
   const double low = cancels ? 0.3 : c.equal_keys ? 5e-2 : 2e-2;
   const double bounds[] = {low, cancels ? 0.1 : 2e-2, cancels ? 5e-5 : 1e-5};
   const double bound = bounds[static_cast<int>(c.precision)];
-  std::printf("%s B%d T%-4d H%d n%d %3dx%-3d g %-6s%s%s", name_of(c.precision), c.B, c.T, c.H, c.n, c.K, c.V,
-              kDecayNames[static_cast<int>(c.decay)], c.equal_keys ? " equal keys" : "", c.gaps ? " gaps" : "");
-  bool good = true;
+  std::printf("%s B%d T%-4d H%d n%d %3dx%-3d g %-6s%s%s%s", name_of(c.precision), c.B, c.T, c.H, c.n, c.K, c.V,
+              kDecayNames[static_cast<int>(c.decay)], c.equal_keys ? " equal keys" : "", c.gaps ? " gaps" : "",
+              c.slow ? " slow" : "");
+  bool good = same;
+  if (!same) std::printf("  other bytes on the second run FAIL");
   const auto judge = [&](const char* name, double error) {
     std::printf("  %s %.1e%s", name, error, error <= bound ? "" : " FAIL");
     good = good && error <= bound;
@@ -402,6 +427,28 @@ std::vector<Case> matrix(bool quick) {
   return cases;
 }
 
+// Divided into segments on a GPU of 100 multiprocessors or more, except T = 2047. Lengths with a short last segment and
+// chunk among them.
+std::vector<Case> long_matrix() {
+  const DeltaPrecision low = DeltaPrecision::bf16, exact = DeltaPrecision::fp32;
+  std::vector<Case> cases{{low, 1, 2048, 2, 1, 72, 144},
+                          {low, 1, 20200, 2, 1, 72, 144},
+                          {low, 1, 4099, 3, 1, 81, 162, Decay::none, false, false},
+                          {low, 1, 2100, 2, 4, 96, 192},
+                          {low, 1, 2048, 1, 1, 256, 512},
+                          {low, 1, 32768, 16, 1, 72, 144},
+                          {exact, 1, 32768, 2, 1, 64, 64}};
+  for (const DeltaPrecision p : {low, exact, DeltaPrecision::tf32}) {
+    cases.push_back({p, 1, 2500, 2, 1, 72, 144});
+    cases.push_back({p, 1, 4099, 3, 1, 81, 162, Decay::mixed, false, true, true});
+    cases.push_back({p, 2, 2500, 2, 3, 64, 128});
+  }
+  cases.push_back({low, 1, 2047, 2, 1, 72, 144});
+  for (Case& c : cases) c.slow = true;
+  cases.push_back({low, 1, 4096, 4, 1, 72, 144});
+  return cases;
+}
+
 // ---- time ----
 
 void time_case(const std::string& only, const char* name, const Case& c, std::mt19937_64& random) {
@@ -444,6 +491,12 @@ void time_all(const std::string& only, bool quick) {
             random);
   if (quick) return;
   time_case(only, "Gated DeltaNet 1152, T 1300", {low, 64, 1300, 16, 1, 72, 144, Decay::random, false, false}, random);
+  time_case(only, "Gated DeltaNet 1152, batch 8, T 4096", {low, 8, 4096, 16, 1, 72, 144, Decay::random, false, false},
+            random);
+  time_case(only, "Gated DeltaNet 1152, batch 2, T 16384", {low, 2, 16384, 16, 1, 72, 144, Decay::random, false, false},
+            random);
+  time_case(only, "Gated DeltaNet 1152, batch 1, T 32768", {low, 1, 32768, 16, 1, 72, 144, Decay::random, false, false},
+            random);
   time_case(only, "DeltaNet 1296: 16 heads 81x162", {low, 64, 400, 16, 1, 81, 162, Decay::none, false, false}, random);
   time_case(only, "DeltaNet 1296 in rows of 88x168", {low, 64, 400, 16, 1, 81, 162, Decay::none, false, false, true},
             random);
@@ -464,23 +517,27 @@ int main(int argc, char** argv) {
   const check::Arguments<Case> arguments(argc, argv, 7, [](char** words) -> Case {
     const std::string p = words[0];
     const auto number = [&](int i) { return std::atoi(words[i]); };
-    return {p == "bf16"   ? DeltaPrecision::bf16
-            : p == "tf32" ? DeltaPrecision::tf32
-                          : DeltaPrecision::fp32,
-            number(1),
-            number(2),
-            number(3),
-            number(4),
-            number(5),
-            number(6)};
+    Case c{p == "bf16"   ? DeltaPrecision::bf16
+           : p == "tf32" ? DeltaPrecision::tf32
+                         : DeltaPrecision::fp32,
+           number(1),
+           number(2),
+           number(3),
+           number(4),
+           number(5),
+           number(6)};
+    c.slow = words[7] && std::string(words[7]) == "slow";  // argv ends with a null
+    return c;
   });
   bool good = true;
   if (arguments.checks()) {
     good = truth_holds();
     std::mt19937_64 random(std::random_device{}());
     double worst[3] = {0, 0, 0};
-    for (const Case& c : arguments.cases.empty() ? matrix(arguments.quick) : arguments.cases)
-      good = run_case(c, random, worst) && good;
+    const std::vector<Case> all = !arguments.cases.empty() ? arguments.cases
+                                  : arguments.lengthy      ? long_matrix()
+                                                           : matrix(arguments.quick);
+    for (const Case& c : all) good = run_case(c, arguments.lengthy, random, worst) && good;
     std::printf("worst: bf16 %.1e, tf32 %.1e, fp32 %.1e: %s\n", worst[0], worst[1], worst[2], good ? "good" : "FAIL");
   }
   if (arguments.times()) time_all(arguments.model, arguments.quick);

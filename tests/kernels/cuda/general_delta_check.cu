@@ -1,10 +1,12 @@
 // The CUDA generalised delta rule against a loop in double with a backward pass of its own, then its time.
-//   general_delta_check [--quick] [--time [--model TEXT]] [--shape bf16|tf32|fp32 B T H K V DECAY before|after]
-// DECAY: none, 0, mild, mixed, -30, -1e4 or head. Every case prints ||kernel - loop|| / ||loop|| of every output and
-// gradient and PASS, or FAIL beside an error above its bound: 1e-5 in fp32, 2e-2 in tf32 and bf16. Outputs and
+//   general_delta_check [--quick | --long] [--time [--model TEXT]] [--shape bf16|tf32|fp32 B T H K V DECAY
+//   before|after]
+// DECAY: none, 0, mild, mixed, -30, -1e4, head or slow. Every case prints ||kernel - loop|| / ||loop|| of every output
+// and gradient and PASS, or FAIL beside an error above its bound: 1e-5 in fp32, 2e-2 in tf32 and bf16. Outputs and
 // workspaces are filled with NaN before each run, and each case runs twice and must give the same bytes. The loop's own
 // gradients are first compared with central differences. Exit code 1 if anything fails.
 #include <cstring>
+#include <thread>
 
 #include "check.cuh"
 #include "kernels/cuda/general_delta.h"
@@ -115,8 +117,9 @@ double loss(Pair& p) {
 
 // ---- inputs ----
 
-enum class Logs { none, zero, mild, mixed, strong, cut, head };  // head: one mild log-decay per head
-const char* const kLogNames[] = {"none", "0", "mild", "mixed", "-30", "-1e4", "head"};
+// head: one mild log-decay per head; slow: decays and writes so small that states last for thousands of steps
+enum class Logs { none, zero, mild, mixed, strong, cut, head, slow };
+const char* const kLogNames[] = {"none", "0", "mild", "mixed", "-30", "-1e4", "head", "slow"};
 const char* const kPrecisionNames[] = {"bf16", "tf32", "fp32"};
 
 struct Case {
@@ -167,6 +170,7 @@ Pair draw(const Case& c, std::mt19937_64& random) {
       if (c.logs == Logs::strong) g = -30;
       if (c.logs == Logs::cut) g = -1e4;
       if (c.logs == Logs::head) g = of_head;
+      if (c.logs == Logs::slow) g *= 0.01, p.w[at] = keep(0.02 * p.w[at]);
       p.g[at] = float(g);
     }
   }
@@ -306,10 +310,10 @@ struct Worst {
 
 bool run_case(const Case& c, std::mt19937_64& random, Worst& worst) {
   std::vector<Pair> pairs;
-  for (int i = 0; i < c.B * c.H; ++i) {
-    pairs.push_back(draw(c, random));
-    backward_loop(pairs.back());
-  }
+  for (int i = 0; i < c.B * c.H; ++i) pairs.push_back(draw(c, random));
+  std::vector<std::thread> loops;
+  for (Pair& p : pairs) loops.emplace_back([&p] { backward_loop(p); });
+  for (std::thread& loop : loops) loop.join();
   Tensors x(c);
   x.q.put(pairs, &Pair::q), x.k.put(pairs, &Pair::k), x.v.put(pairs, &Pair::v), x.e.put(pairs, &Pair::e);
   x.w.put(pairs, &Pair::w), x.g.put(pairs, &Pair::g), x.d_out.put(pairs, &Pair::d_out);
@@ -363,6 +367,24 @@ std::vector<Case> matrix(bool quick) {
   return cases;
 }
 
+// Divided into segments on a GPU of 100 multiprocessors or more, except T = 2047. Lengths with a short last segment and
+// chunk among them.
+std::vector<Case> long_matrix() {
+  std::vector<Case> cases;
+  for (const bool first : {false, true}) {
+    for (const Precision p : {Precision::bf16, Precision::tf32, Precision::fp32}) {
+      cases.push_back({p, 1, 2500, 2, 72, 144, Logs::slow, first});
+      cases.push_back({p, 2, 4099, 2, 81, 81, Logs::slow, first, false, 1});
+    }
+    cases.push_back({Precision::bf16, 1, 2500, 2, 80, 160, Logs::mixed, first});
+    cases.push_back({Precision::bf16, 1, 2048, 1, 256, 256, Logs::slow, first});
+    cases.push_back({Precision::bf16, 1, 2047, 2, 80, 160, Logs::slow, first});
+  }
+  cases.push_back({Precision::fp32, 1, 32768, 2, 32, 32, Logs::slow, true});
+  cases.push_back({Precision::bf16, 1, 32768, 4, 80, 96, Logs::slow, false});
+  return cases;
+}
+
 // ---- time ----
 
 void time_case(const std::string& only, const char* name, const Case& c) {
@@ -405,6 +427,7 @@ void time_all(const std::string& only) {
   time_case(only, "width 256: 4 heads 64x128", {low, 64, 400, 4, 64, 128, Logs::mild, false, false});
   time_case(only, "8 heads 128x128", {low, 64, 400, 8, 128, 128, Logs::mild, false, false});
   time_case(only, "KDA, T 1300", {low, 64, 1300, 16, 80, 160, Logs::mild, false, false});
+  time_case(only, "KDA, batch 1, T 32768", {low, 1, 32768, 16, 80, 160, Logs::mild, false, false});
   time_case(only, "KDA", {Precision::tf32, 64, 400, 16, 80, 160, Logs::mild, false, false});
   time_case(only, "KDA", {Precision::fp32, 64, 400, 16, 80, 160, Logs::mild, false, false});
 }
@@ -423,7 +446,7 @@ Case parsed(char** words) {
           number(3),
           number(4),
           number(5),
-          Logs(index(kLogNames, 7, words[6])),
+          Logs(index(kLogNames, 8, words[6])),
           !std::strcmp(words[7], "before")};
 }
 
@@ -436,8 +459,10 @@ int main(int argc, char** argv) {
     good = truth_holds();
     std::mt19937_64 random(std::random_device{}());
     Worst worst;
-    for (const Case& c : arguments.cases.empty() ? matrix(arguments.quick) : arguments.cases)
-      good = run_case(c, random, worst) && good;
+    const std::vector<Case> all = !arguments.cases.empty() ? arguments.cases
+                                  : arguments.lengthy      ? long_matrix()
+                                                           : matrix(arguments.quick);
+    for (const Case& c : all) good = run_case(c, random, worst) && good;
     std::printf("worst: bf16 %.1e (bound 2e-02), tf32 %.1e (2e-02), fp32 %.1e (1e-05): %s\n", worst.of[0], worst.of[1],
                 worst.of[2], good ? "PASS" : "FAIL");
   }

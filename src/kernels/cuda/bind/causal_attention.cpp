@@ -2,19 +2,6 @@
 #include "kernels/operations.h"
 
 namespace sb::cuda::bind {
-namespace {
-
-// q [B,H,T,w] behind `offset` keys of earlier frames, which every query sees. The frames of q attend to each other
-// causally. The log-sums of both parts give their weights.
-Tensor attend_behind(int64_t offset, const Tensor& q, const Tensor& k, const Tensor& v, double scale) {
-  const int64_t time = q.size(2);
-  const Tensors past = flash_forward(q, k.narrow(2, 0, offset), v.narrow(2, 0, offset), scale, false);
-  const Tensors own = flash_forward(q, k.narrow(2, offset, time), v.narrow(2, offset, time), scale);
-  const Tensor weight = at::sigmoid(past[4] - own[4]).unsqueeze(-1);
-  return at::lerp(own[3].to(at::kFloat), past[3].to(at::kFloat), weight).to(q.scalar_type());
-}
-
-}  // namespace
 
 // With an offset, without gradients only: that is a carried cache.
 bool supports_causal_attention(const op::CausalAttention& op, const Tensors& in) {

@@ -87,8 +87,9 @@ Tensors decayed_attention(const op::DecayedAttention& op, const Tensors& in, Ten
   const Tensor last = fresh({p.batch, p.heads, p.key_width, p.value_width}, out, at::kFloat);
   const Tensor kept = saved || p.decay == Decay::vector ? scratch(decayed_attention_kept_bytes(p), out) : Tensor();
   const OnDevice on(out);
+  const Tensor memory = scratch(decayed_attention_scratch_bytes(p), out);
   on.check("decayed_attention",
-           decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), on.stream()));
+           decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), data(memory), on.stream()));
   if (saved) {
     *saved = c;
     saved->push_back(kept);
@@ -116,8 +117,8 @@ Tensors decayed_attention_back(const op::DecayedAttention& op, const Back& back)
                                     strides.time,
                                     strides.head,
                                     float_data(d_state)};
-  const Tensor memory = scratch(decayed_attention_workspace_bytes(p), v);
   const OnDevice on(v);
+  const Tensor memory = scratch(decayed_attention_workspace_bytes(p), v);
   on.check("decayed_attention", decayed_attention_backward(p, data(kept), d, data(memory), on.stream()));
   return {dq, dk, dv, dg, d_state};
 }
@@ -147,7 +148,9 @@ Tensors written_forward(const char* where, double scale, const Tensors& in, Tens
   const Tensor last = fresh({p.batch, p.heads, p.key_width, p.value_width}, out, at::kFloat);
   const Tensor kept = saved ? scratch(decayed_attention_kept_bytes(p), out) : Tensor();
   const OnDevice on(out);
-  on.check(where, decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), on.stream()));
+  const Tensor memory = scratch(decayed_attention_scratch_bytes(p), out);
+  on.check(where,
+           decayed_attention_forward(p, head_rows<void>(out), float_data(last), data(kept), data(memory), on.stream()));
   if (saved) {
     *saved = c;
     saved->push_back(kept);
@@ -190,8 +193,8 @@ WrittenGradients written_backward(const char* where, double scale, const Back& b
                                     write_strides.head,
                                     float_data(to.skip),
                                     float_data(to.before)};
-  const Tensor memory = scratch(decayed_attention_workspace_bytes(p), x);
   const OnDevice on(x);
+  const Tensor memory = scratch(decayed_attention_workspace_bytes(p), x);
   on.check(where, decayed_attention_backward(p, data(kept), d, data(memory), on.stream()));
   return to;
 }

@@ -55,6 +55,16 @@ inline Tensors flash_forward(const Tensor& q, const Tensor& k, const Tensor& v, 
   return {q, k, v, std::get<0>(found), std::get<1>(found), std::get<6>(found), std::get<7>(found)};
 }
 
+// q [B,H,T,w] behind `offset` keys of earlier frames, which every query sees. The frames of q attend to each other
+// causally. The log-sums of both parts give their weights.
+inline Tensor attend_behind(int64_t offset, const Tensor& q, const Tensor& k, const Tensor& v, double scale) {
+  const int64_t time = q.size(2);
+  const Tensors past = flash_forward(q, k.narrow(2, 0, offset), v.narrow(2, 0, offset), scale, false);
+  const Tensors own = flash_forward(q, k.narrow(2, offset, time), v.narrow(2, offset, time), scale);
+  const Tensor weight = at::sigmoid(past[4] - own[4]).unsqueeze(-1);
+  return at::lerp(own[3].to(at::kFloat), past[3].to(at::kFloat), weight).to(q.scalar_type());
+}
+
 // The gradients of q, k and v [B,H,T,padded]. `kept` begins with the tensors of flash_forward.
 inline Tensors flash_backward(const Tensor& d_out, const Tensors& kept, double scale) {
   const int64_t time = kept[0].size(2);

@@ -82,8 +82,9 @@ Tensors mesa(const op::Mesa& op, const Tensors& in, Tensors* saved) {
   const DecayedAttention p = mesa_states(c, q, written);
   const Tensor unused = fresh(kv.sizes(), kv), last = fresh({B, H, K, K + V}, kv);
   c.push_back(scratch(decayed_attention_kept_bytes(p), kv));
-  on.check("mesa_attention",
-           decayed_attention_forward(p, head_rows<void>(unused), float_data(last), data(c[kStates]), on.stream()));
+  const Tensor memory = scratch(decayed_attention_scratch_bytes(p), kv);
+  on.check("mesa_attention", decayed_attention_forward(p, head_rows<void>(unused), float_data(last), data(c[kStates]),
+                                                       data(memory), on.stream()));
 
   const Tensor x = fresh({B, T, H, K}, kv), out = fresh({B, T, H, V}, kv);
   on.check("mesa_attention",
