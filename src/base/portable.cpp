@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/portable_arrays.h"
+
 namespace sb {
 namespace portable {
 namespace {
@@ -27,20 +29,28 @@ double sin_taylor(double x) {
   return x * (1 - sum);
 }
 
-}  // namespace
-
-double log(double x) {
+// Without branches and conversions of integers, so that loops over it are vectorised.
+inline double log_of(double x) {
   const auto bits = std::bit_cast<uint64_t>(x);
-  int power = static_cast<int>(bits >> 52) - 1023;
-  double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
-  if (m > 1.4142135623730951) {
-    m /= 2;
-    ++power;
-  }
+  constexpr uint64_t two_to_52 = 0x4330000000000000ULL;  // as a double, whose low bits are an integer
+  const double exponent = std::bit_cast<double>((bits >> 52) | two_to_52) - (0x1p52 + 1023);
+  const double mantissa = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
+  const bool large = mantissa > 1.4142135623730951;
+  const double m = large ? mantissa / 2 : mantissa, power = large ? exponent + 1 : exponent;
   const double s = (m - 1) / (m + 1);
   double series = 0;
   for (int n = 23; n >= 1; n -= 2) series = series * (s * s) + 1.0 / n;
   return power * ln2_high + (2 * s * series + power * ln2_low);
+}
+
+}  // namespace
+
+double log(double x) {
+  return log_of(x);
+}
+
+void log(std::span<double> x) {
+  for (double& each : x) each = log_of(each);
 }
 
 double exp(double x) {
@@ -64,6 +74,19 @@ double cos_turns(double u) {
       return -cos_taylor(x);
     default:
       return sin_taylor(x);
+  }
+}
+
+// A quarter turn less leaves x as it is, because 4 u is exact.
+void cos_sin_turns(std::span<double> u, double* sin) {
+  for (size_t i = 0; i < u.size(); ++i) {
+    const double quarters = 4 * u[i];
+    const int quadrant = static_cast<int>(quarters);
+    const double x = (quarters - quadrant) * half_pi;
+    const double c = cos_taylor(x), s = sin_taylor(x);
+    const double along = quadrant % 2 == 0 ? c : s, across = quadrant % 2 == 0 ? s : c;
+    u[i] = quadrant == 1 || quadrant == 2 ? -along : along;
+    sin[i] = quadrant >= 2 ? -across : across;
   }
 }
 
