@@ -29,16 +29,18 @@ double sin_taylor(double x) {
   return x * (1 - sum);
 }
 
-// Without branches and conversions of integers, so that loops over it are vectorised.
+// x = m 2^power with m in (sqrt(1/2), sqrt(2)]. Bits instead of branches, so that loops over it are vectorised.
 inline double log_of(double x) {
+  constexpr uint64_t one = 0x3FF0000000000000ULL, root = 0x3FF6A09E667F3BCDULL;  // 1 and sqrt(2) as bits
+  constexpr uint64_t two_to_52 = 0x4330000000000000ULL;                          // its low bits are an integer
   const auto bits = std::bit_cast<uint64_t>(x);
-  constexpr uint64_t two_to_52 = 0x4330000000000000ULL;  // as a double, whose low bits are an integer
-  const double exponent = std::bit_cast<double>((bits >> 52) | two_to_52) - (0x1p52 + 1023);
-  const double mantissa = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
-  const bool large = mantissa > 1.4142135623730951;
-  const double m = large ? mantissa / 2 : mantissa, power = large ? exponent + 1 : exponent;
+  const uint64_t mantissa = (bits & 0x000FFFFFFFFFFFFFULL) | one;
+  const uint64_t above = mantissa > root ? 1 : 0;
+  const double m = std::bit_cast<double>(mantissa - (above << 52));
+  const double power = std::bit_cast<double>(((bits >> 52) + above) | two_to_52) - (0x1p52 + 1023);
   const double s = (m - 1) / (m + 1);
   double series = 0;
+#pragma GCC unroll 12
   for (int n = 23; n >= 1; n -= 2) series = series * (s * s) + 1.0 / n;
   return power * ln2_high + (2 * s * series + power * ln2_low);
 }
