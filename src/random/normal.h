@@ -16,7 +16,7 @@ inline std::pair<double, double> normal_pair(uint32_t a, uint32_t b) {
   return {radius * portable::cos_turns(turn), radius * portable::cos_turns(turn < 0.25 ? turn + 0.75 : turn - 0.25)};
 }
 
-// normal_pair() of the next words, [pairs][2]; three times as fast as one pair after the other.
+// normal_pair() of the next words, [pairs][2], twice as fast as one by one.
 void normal_pairs(WordStream& words, size_t pairs, double* out);
 
 }  // namespace sb
