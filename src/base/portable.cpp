@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/portable_arrays.h"
+
 namespace sb {
 namespace portable {
 namespace {
@@ -27,20 +29,30 @@ double sin_taylor(double x) {
   return x * (1 - sum);
 }
 
+// x = m 2^power with m in (sqrt(1/2), sqrt(2)]. Bits instead of branches, so that loops over it are vectorised.
+inline double log_of(double x) {
+  constexpr uint64_t one = 0x3FF0000000000000ULL, root = 0x3FF6A09E667F3BCDULL;  // 1 and sqrt(2) as bits
+  constexpr uint64_t two_to_52 = 0x4330000000000000ULL;                          // its low bits are an integer
+  const auto bits = std::bit_cast<uint64_t>(x);
+  const uint64_t mantissa = (bits & 0x000FFFFFFFFFFFFFULL) | one;
+  const uint64_t above = mantissa > root ? 1 : 0;
+  const double m = std::bit_cast<double>(mantissa - (above << 52));
+  const double power = std::bit_cast<double>(((bits >> 52) + above) | two_to_52) - (0x1p52 + 1023);
+  const double s = (m - 1) / (m + 1);
+  double series = 0;
+#pragma GCC unroll 12
+  for (int n = 23; n >= 1; n -= 2) series = series * (s * s) + 1.0 / n;
+  return power * ln2_high + (2 * s * series + power * ln2_low);
+}
+
 }  // namespace
 
 double log(double x) {
-  const auto bits = std::bit_cast<uint64_t>(x);
-  int power = static_cast<int>(bits >> 52) - 1023;
-  double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFULL) | 0x3FF0000000000000ULL);
-  if (m > 1.4142135623730951) {
-    m /= 2;
-    ++power;
-  }
-  const double s = (m - 1) / (m + 1);
-  double series = 0;
-  for (int n = 23; n >= 1; n -= 2) series = series * (s * s) + 1.0 / n;
-  return power * ln2_high + (2 * s * series + power * ln2_low);
+  return log_of(x);
+}
+
+void log(std::span<double> x) {
+  for (double& each : x) each = log_of(each);
 }
 
 double exp(double x) {
@@ -64,6 +76,19 @@ double cos_turns(double u) {
       return -cos_taylor(x);
     default:
       return sin_taylor(x);
+  }
+}
+
+// A quarter turn less leaves x as it is, because 4 u is exact.
+void cos_sin_turns(std::span<double> u, double* sin) {
+  for (size_t i = 0; i < u.size(); ++i) {
+    const double quarters = 4 * u[i];
+    const int quadrant = static_cast<int>(quarters);
+    const double x = (quarters - quadrant) * half_pi;
+    const double c = cos_taylor(x), s = sin_taylor(x);
+    const double along = quadrant % 2 == 0 ? c : s, across = quadrant % 2 == 0 ? s : c;
+    u[i] = quadrant == 1 || quadrant == 2 ? -along : along;
+    sin[i] = quadrant >= 2 ? -across : across;
   }
 }
 

@@ -215,6 +215,16 @@ TEST(EveryCommand, PrintsOnlyItsObjectToStandardOutput) {
   }
 }
 
+TEST(BenchData, MeasuresEveryKindOrTheTaskOfAConfig) {
+  const std::vector<std::string> bench = {"bench", "data", "--repeats", "1", "--json", "-"};
+  const json all = json::parse(run(bench + std::vector<std::string>{"--samples", "100"}).out);
+  for (const char* kind : {"copying", "dyck", "signals", "tracking"})
+    EXPECT_GT(all.at(std::string(kind) + "_frames_per_s").at("value"), 0) << kind;
+  const json one = json::parse(run(bench + std::vector<std::string>{"--config", "signals"}).out);
+  EXPECT_GT(one.at("signals_frames_per_s").at("value"), 0);
+  EXPECT_EQ(one.size(), 2) << "and the version: " << one;
+}
+
 TEST(EveryCommand, GivesSameOutputForAnyNumberOfThreads) {
   for (const auto& command : std::vector<std::vector<std::string>>{
            std::vector<std::string>{"generate", "--task", "3", "--count", "300", "--out", "-"} + kSmall,

@@ -38,6 +38,13 @@ TEST(InvalidOptions, AreReportedWithNearestValidName) {
   refused({"show", "-x"}, "unknown option '-x'");
 }
 
+TEST(BenchData, MeasuresEitherEverythingOrConfigs) {
+  refused({"bench", "data", "--set", "task.length=9"}, "[bench data --set] requires --config");
+  refused({"bench", "data", "--config", "dyck", "--threads", "1"}, "cannot be combined with --threads");
+  refused({"bench", "data", "--config", "dyk"}, "dyck");
+  refused({"bench", "data", "--config", "dyck", "--set", "task.depth=0"}, "[task.depth]");
+}
+
 TEST(InvalidValues, AreReportedWithValidRange) {
   refused({"grammar", "--vocab", "abc"}, "[grammar --vocab] expected a whole number from 2");
   refused({"grammar", "--vocab", "-3"}, "got '-3'");

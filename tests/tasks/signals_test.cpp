@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "grammar/build.h"
@@ -257,6 +258,35 @@ TEST(Signals, TheCeilingIsWhatTheFilterScores) {
   EXPECT_GT(ceiling.accuracy, white + 0.05) << "pauses tell the noise";
 }
 
+TaskSetup default_setup(int length) {
+  TaskSetup out;
+  out.kind = "signals";
+  out.length = length;
+  for (const TaskKey& key : find_task("signals").keys) out.keys[key.name] = key.initial;
+  return out;
+}
+
+TEST(Signals, StagesOfAScheduleShareTheAutomaton) {
+  TaskSetup setup = default_setup(30);
+  for (const char* key : {"vocab", "ambiguities", "depth"}) setup.keys[key] = int64_t{40};
+  setup.keys["ambiguities"] = int64_t{39};
+  const auto task = make_task(setup);
+  setup.keys["sensor_noise"] = 0.5;
+  setup.keys["pause_max"] = int64_t{4};
+  setup.keys["dimensions"] = int64_t{5};
+  const Poll refuse = [] { throw std::runtime_error("an automaton is built"); };
+  ASSERT_THROW(make_task(setup, refuse), std::runtime_error) << "large enough to call it";
+  const auto stage = make_stage(*task, setup, refuse), made = make_task(setup);
+  EXPECT_EQ(stage->canonical_text(), made->canonical_text());
+  Batch one, other;
+  stage->fill(Split::train, 5, 2, one);
+  made->fill(Split::train, 5, 2, other);
+  EXPECT_EQ(one.dense, other.dense);
+  EXPECT_EQ(one.state, other.state);
+  setup.keys["depth"] = int64_t{41};
+  EXPECT_THROW(make_stage(*task, setup, refuse), std::runtime_error);
+}
+
 TEST(Signals, ThePauseOfTheTestIsAnAxis) {
   const auto task = example("signals", 65);  // 6.5 frames per element
   const auto longer = task->at(Split::test, 20);
@@ -266,10 +296,7 @@ TEST(Signals, ThePauseOfTheTestIsAnAxis) {
   for (size_t t = 0; t < 210; ++t) EXPECT_EQ(batch.gap[t], t % 21 == 0 ? 0 : 1);
   EXPECT_THROW(example("signals", 9, {{"pause_min", int64_t{3}}, {"pause_max", int64_t{2}}}), Error);
   EXPECT_THROW(example("signals", 9, {{"ambiguities", int64_t{12}}}), Error);
-  TaskSetup setup;
-  setup.kind = "signals";
-  setup.length = 65;
-  for (const TaskKey& key : find_task("signals").keys) setup.keys[key.name] = key.initial;
+  const TaskSetup setup = default_setup(65);
   const std::array points = {20};
   const TaskSize size = task_size(setup, points);
   EXPECT_EQ(size.channels, task->shape().channels);

@@ -1,9 +1,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 
+#include "base/error.h"
 #include "base/number.h"
 #include "base/stopwatch.h"
 #include "base/text.h"
@@ -11,6 +13,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/settings.h"
+#include "cli/shipped.h"
+#include "config/data.h"
 #include "grammar/build.h"
 #include "tasks/gap_task.h"
 
@@ -25,7 +29,9 @@ constexpr int kLength = 200;
 struct Options {
   uint64_t samples = 200'000;
   int threads = 2, repeats = 3;
+  std::vector<std::string> configs, overrides;
   std::string json;
+  const Arguments* arguments = nullptr;
 };
 
 struct Line {
@@ -53,6 +59,57 @@ double best_core_seconds(int repeats, const std::function<void()>& work) {
     best = i == 0 ? took : std::min(best, took);
   }
   return best;
+}
+
+// Training samples of a task, drawn on one core.
+Line sample_line(const std::string& name, const RunConfig& config, int repeats) {
+  const std::shared_ptr<const Task> task = make_data(config).task;
+  constexpr int kBatch = 32;
+  constexpr double kFrames = 100'000, kTarget = 1;
+  const int batches = static_cast<int>(std::ceil(kFrames / (kBatch * task->mean_frames(Split::train))));
+  Batch batch;
+  double frames = 0;
+  const double drawing = best_core_seconds(repeats, [&] {
+    frames = 0;
+    for (int i = 0; i < batches; ++i) {
+      task->fill(Split::train, static_cast<uint64_t>(i) * kBatch, kBatch, batch);
+      for (int row = 0; row < kBatch; ++row) frames += batch.real_frames(row);
+    }
+  });
+  return {"samples of " + name + ", one core",
+          name + "_frames_per_s",
+          frames / drawing / 1e6,
+          kTarget,
+          false,
+          "M frames/s",
+          0};
+}
+
+// Every kind with its default keys but gaps, which other lines measure. A kind that reads a file needs a config.
+std::vector<Line> measure_kinds(const Options& options) {
+  std::vector<Line> lines;
+  for (const TaskRow& row : task_registry()) {
+    if (row.name == kGapsKind || std::any_of(row.keys.begin(), row.keys.end(), [](const TaskKey& k) { return k.file; }))
+      continue;
+    Settings settings;
+    add_overrides(settings, {"task.kind=" + row.name});
+    lines.push_back(sample_line(row.name, resolve(settings, {}, "bench data").values, options.repeats));
+  }
+  return lines;
+}
+
+std::vector<Line> measure_configs(const Options& options) {
+  for (const char* other : {"--samples", "--threads"})
+    if (options.arguments->given(other))
+      throw bad_input(options.arguments->where("--config"), std::string("cannot be combined with ") + other);
+  ModelRules rules;
+  rules.shipped = shipped_folder();
+  std::vector<Line> lines;
+  for (const std::string& file : options.configs) {
+    const std::string path = shipped_config(options.arguments->where("--config"), file);
+    lines.push_back(sample_line(file, resolve_config(path, options.overrides, rules).values, options.repeats));
+  }
+  return lines;
 }
 
 std::vector<Line> measure(const Options& options) {
@@ -131,7 +188,8 @@ std::string as_text(const std::vector<Line>& lines) {
 }
 
 std::string as_json(const Options& options, const std::vector<Line>& lines) {
-  Json json = {{"samples", options.samples}, {"threads", options.threads}};
+  Json json = Json::object();
+  if (options.configs.empty()) json = {{"samples", options.samples}, {"threads", options.threads}};
   for (const auto& line : lines) {
     Json& entry = json[line.key];
     entry = {{"value", line.value}, {"unit", line.unit}, {"target", line.target}, {"met", met(line)}};
@@ -142,10 +200,17 @@ std::string as_json(const Options& options, const std::vector<Line>& lines) {
 }
 
 Exit run(const Options& options) {
-  const std::vector<Line> lines = measure(options);
-  deliver_both(options.json, as_json(options, lines),
-               as_text(lines) +
-                   "Reference: 18 s per grammar and 6.7 s per sample, measured in one Python process at this scale.\n");
+  if (options.configs.empty() && options.arguments->given("--set"))
+    throw bad_input(options.arguments->where("--set"), "requires --config");
+  const bool all = options.configs.empty();
+  std::vector<Line> lines = all ? measure(options) : measure_configs(options);
+  if (all)
+    for (const Line& line : measure_kinds(options)) lines.push_back(line);
+  deliver_both(
+      options.json, as_json(options, lines),
+      as_text(lines) +
+          (all ? "Reference: 18 s per grammar and 6.7 s per sample, measured in one Python process at this scale.\n"
+               : ""));
   return Exit::done;
 }
 
@@ -155,9 +220,14 @@ void add_bench_data(Program& program) {
   using namespace bench_data_command;
   auto options = std::make_shared<Options>();
   Arguments& arguments = program.command(
-      "bench data", "Measure grammars, streams and batches at the paper's scale, and compare with targets",
-      {"selectivbench bench data", "selectivbench bench data --samples 20000 --json -"},
+      "bench data", "Measure grammars, streams and batches at the paper's scale and the samples of every kind of task",
+      {"selectivbench bench data", "selectivbench bench data --samples 20000 --json -",
+       "selectivbench bench data --config signals --set task.dimensions=32"},
       [options] { return run(*options); });
+  options->arguments = &arguments;
+  arguments.texts("--config", options->configs, "FILE",
+                  "Measure only the samples of this config's task, can be repeated");
+  arguments.texts("--set", options->overrides, "SECTION.KEY=VALUE", "Override a value of the configs; can be repeated");
   arguments.heading("Output");
   arguments.integer("--samples", options->samples, 1, 10'000'000, "Samples of the reference stream");
   arguments.integer("--repeats", options->repeats, 1, 1000, "Repetitions of short measurements; the fastest counts");

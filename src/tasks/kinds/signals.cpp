@@ -7,6 +7,7 @@
 // are cut at a number of frames, and nothing is conditioned on their length.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -28,20 +29,27 @@ struct SignalConfig {
   int64_t states() const {
     return int64_t{grammar.vocab} - grammar.ambiguities + int64_t{grammar.ambiguities} * grammar.depth;
   }
+  // start_states follows from the others, and density is never set.
+  bool has_automaton_of(const SignalConfig& other) const {
+    const GrammarConfig &a = grammar, &b = other.grammar;
+    return std::tie(a.vocab, a.ambiguities, a.depth, a.seed) == std::tie(b.vocab, b.ambiguities, b.depth, b.seed);
+  }
 };
+
+// Normal numbers are drawn in pairs: `count`, or one more.
+size_t in_pairs(size_t count) {
+  return (count + 1) / 2 * 2;
+}
 
 // The automaton as a Markov chain, and the vector of each symbol.
 struct Emitter {
   Emitter(const SignalConfig& config, std::shared_ptr<const Automaton> drawn)
-      : c(config), automaton(std::move(drawn)), means(static_cast<size_t>(automaton->vocab * config.dimensions)) {
+      : c(config),
+        automaton(std::move(drawn)),
+        means(in_pairs(static_cast<size_t>(automaton->vocab * config.dimensions))) {
     // The purpose that samples do not use.
     WordStream words(PhiloxStream(c.grammar.seed, 0, 0, Purpose::noise));
-    for (size_t i = 0; i < means.size(); i += 2) {
-      const uint32_t a = words.next(), b = words.next();
-      const auto [u, v] = normal_pair(a, b);
-      means[i] = u;
-      if (i + 1 < means.size()) means[i + 1] = v;
-    }
+    normal_pairs(words, means.size() / 2, means.data());
   }
 
   // Calls visit(state, probability) for each successor; after the end of a string, for each start.
@@ -73,7 +81,7 @@ struct Emitter {
 
   SignalConfig c;
   std::shared_ptr<const Automaton> automaton;
-  std::vector<double> means;  // [symbols][dimensions]
+  std::vector<double> means;  // [symbols][dimensions], and one more if their number is odd
 };
 
 // Forward filter over hypotheses (state, frames of the pause so far). Given the state and whether a frame is in a
@@ -223,6 +231,7 @@ class Signals final : public Task {
   }
   int max_frames(Split) const override { return frames_; }
   double mean_frames(Split) const override { return frames_; }
+  const Emitter& emitter() const { return *emitter_; }
 
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
@@ -270,22 +279,25 @@ class Signals final : public Task {
   void draw_frames(Split split, uint64_t index, size_t b, Batch& out, const std::vector<int32_t>& shown) const {
     const SignalConfig& c = emitter_->c;
     WordStream words(PhiloxStream(c.grammar.seed, static_cast<uint32_t>(split), index, Purpose::signal));
-    const double spread = std::sqrt(1 - c.correlation * c.correlation);
+    const double spread = std::sqrt(1 - c.correlation * c.correlation) * c.noise;
     const auto dimensions = static_cast<size_t>(c.dimensions);
-    std::vector<double> noise(dimensions + 1);  // drawn in pairs
+    const size_t width = in_pairs(dimensions);
+    const size_t at_once = std::max<size_t>(1, kDrawnNumbers / width);  // frames
+    std::vector<double> noise(width), drawn(at_once * width);
     float* y = out.dense.data() + b * static_cast<size_t>(out.frames) * dimensions;
     for (size_t t = 0; t < shown.size(); ++t, y += dimensions) {
-      for (size_t d = 0; d < dimensions; d += 2) {
-        const uint32_t one = words.next(), two = words.next();
-        const auto [u, v] = normal_pair(one, two);
-        noise[d] = t == 0 ? c.noise * u : c.correlation * noise[d] + spread * c.noise * u;
-        noise[d + 1] = t == 0 ? c.noise * v : c.correlation * noise[d + 1] + spread * c.noise * v;
-      }
+      const double* u = drawn.data() + t % at_once * width;
+      if (t % at_once == 0) normal_pairs(words, std::min(at_once, shown.size() - t) * width / 2, drawn.data());
+      if (t == 0)
+        for (size_t d = 0; d < dimensions; ++d) noise[d] = c.noise * u[d];
+      else
+        for (size_t d = 0; d < dimensions; ++d) noise[d] = c.correlation * noise[d] + spread * u[d];
       const double* mean = shown[t] < 0 ? nullptr : emitter_->mean(shown[t]);
       for (size_t d = 0; d < dimensions; ++d) y[d] = static_cast<float>(noise[d] + (mean ? mean[d] : 0));
     }
   }
 
+  static constexpr size_t kDrawnNumbers = 512;  // at a time, at least those of one frame
   std::shared_ptr<const Emitter> emitter_;
   int frames_;
   GapConfig train_, test_;
@@ -315,11 +327,22 @@ GapConfig train_pauses(const TaskSetup& setup) {
   return pauses_of(min, max);
 }
 
-std::shared_ptr<const Task> make_signals(const TaskSetup& setup, const Poll& poll) {
+// Shares the automaton of `known` unless it is null or keys of the automaton differ.
+std::shared_ptr<const Task> signals_with(const Emitter* known, const TaskSetup& setup, const Poll& poll) {
   const SignalConfig config = config_of(setup);
   const GapConfig pauses = train_pauses(setup);
-  return std::make_shared<const Signals>(std::make_shared<const Emitter>(config, build_automaton(config.grammar, poll)),
-                                         setup.length, pauses, pauses);
+  const bool shares = known != nullptr && config.has_automaton_of(known->c);
+  auto emitter =
+      std::make_shared<const Emitter>(config, shares ? known->automaton : build_automaton(config.grammar, poll));
+  return std::make_shared<const Signals>(std::move(emitter), setup.length, pauses, pauses);
+}
+
+std::shared_ptr<const Task> make_signals(const TaskSetup& setup, const Poll& poll) {
+  return signals_with(nullptr, setup, poll);
+}
+
+std::shared_ptr<const Task> make_signals_stage(const Task& configured, const TaskSetup& setup, const Poll& poll) {
+  return signals_with(&dynamic_cast<const Signals&>(configured).emitter(), setup, poll);
 }
 
 // Without building the automaton, which takes long if it is large.
@@ -356,6 +379,7 @@ TaskRow signals_row() {
       .axis = TestAxis{"pause", "pauses", 0, most_pause, "frames of every pause, tested without retraining",
                        "frames of every pause of the test"},
       .make = make_signals,
+      .make_stage = make_signals_stage,
       .size = signals_size};
 }
 
