@@ -175,6 +175,24 @@ TEST_P(EveryModel, SwitchesRunForwardAndBackwardWithoutNaN) {
     }
 }
 
+TEST_P(EveryModel, EverySwitchChangesTheOutput) {
+  const at::NoGradGuard no_gradients;
+  at::manual_seed(5);
+  const auto x = 10 * at::randn({2, 20, 5});  // opens and closes gates
+  const auto output = [&](const Switches& switches) {
+    Network network(model_config(GetParam(), 16, switches, 2, 5, 9, 0));
+    network.initialise(4);
+    test::fill_zeros(network.parameters());
+    return network.logits(x);
+  };
+  const auto usual = output({});
+  for (const auto& each : find_model(GetParam()).switches) {
+    bool acts = false;
+    for (const auto& value : test::trial_values(each)) acts |= !at::equal(output({{each.name(), value}}), usual);
+    EXPECT_TRUE(acts) << each.name();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zoo, EveryModel, testing::ValuesIn(model_names()), test::by_model);
 
 }  // namespace

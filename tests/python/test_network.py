@@ -76,6 +76,13 @@ class NetworkTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"\[rank\] no width gives a network of about 84,000 parameters"):
             nearest_width(mixers.Huge, 84_000, 2, 13, 145)
 
+    def test_the_width_counts_every_parameter_of_the_network(self):
+        for residual in ("post", "pre"):
+            below, above = (parameters(Network(mixers.MinGru, width, 2, 13, 145, residual)) for width in (20, 21))
+            middle = (below + above) // 2
+            self.assertEqual(nearest_width(mixers.MinGru, middle, 2, 13, 145, residual), 20, residual)
+            self.assertEqual(nearest_width(mixers.MinGru, middle + 1, 2, 13, 145, residual), 21, residual)
+
 
 if __name__ == "__main__":
     unittest.main()

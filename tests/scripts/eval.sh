@@ -65,6 +65,15 @@ published() { grep '"published_test":' "$1/result.json" | grep -o '"accuracy":[0
 [[ $(accuracy "$work/out.json") == $(published "$one") ]] ||
   fail "eval of the published test set gives $(accuracy "$work/out.json"), the result $(published "$one")"
 
+# Each split has its own ceiling, that of `ceiling` on the same samples.
+for split in train valid test; do
+  "$program" eval "$one" --split "$split" --json "$work/out.json" > /dev/null || fail "eval --split $split"
+  best=$("$program" ceiling --vocab 6 --ambiguities 2 --depth 3 --seed 1 --task 2 --length 20 --split "$split" --samples 8 --json - |
+    sed -n 's/^ *"ceiling": \([0-9.e-]*\),$/\1/p')
+  [[ -n $best && $(ceiling "$work/out.json") == '"ceiling":{"accuracy":'"$best",* ]] ||
+    fail "--split $split: eval has $(ceiling "$work/out.json"), expected $best"
+done
+
 # Gaps on every split, and the gates with them.
 frames() { grep -o '"frames": *[0-9]*' "$1" | head -n 1 | grep -o '[0-9]*'; }
 for split in train valid test; do

@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "kind_example.h"
 #include "tasks/automata.h"
 #include "tasks/gap_task.h"
+#include "tasks/partly_asked.h"
 
 namespace sb {
 namespace {
@@ -97,6 +99,39 @@ TEST(Ceiling, IsNotExactWithNoiseAboveOne) {
   EXPECT_TRUE(ceiling(sampler, task, 2).exact);
   task.noise = 1.01;
   EXPECT_FALSE(ceiling(sampler, task, 2).exact);
+}
+
+// Asks for every other frame.
+class HalfAsked final : public test::PartlyAsked {
+ public:
+  using PartlyAsked::PartlyAsked;
+  void answers(const Batch& batch, int, int32_t* out) const override {
+    for (int e = 0; e < batch.elements; ++e) out[e] = asks(e) ? 0 : -1;
+  }
+  std::unique_ptr<Estimator> estimator(Split split) const override { return all_.estimator(split); }
+
+  static bool asks(int element) { return element % 2 == 1; }
+};
+
+TEST(ErrorCeiling, IsOverTheFramesThatHaveAnAnswer) {
+  constexpr int kElements = 6;
+  const auto every = test::example("tracking", kElements);
+  CeilingRequest request;
+  request.samples = 40;
+  const ErrorCeiling all = error_ceiling(*every, request), half = error_ceiling(HalfAsked(*every), request);
+  double sum = 0, asked = 0;
+  for (int e = 0; e < kElements; ++e) {
+    const double here = half.by_position[static_cast<size_t>(e)];
+    if (!HalfAsked::asks(e)) {
+      EXPECT_TRUE(std::isnan(here)) << "frame " << e;
+      continue;
+    }
+    EXPECT_EQ(here, all.by_position[static_cast<size_t>(e)]) << "frame " << e;
+    sum += here;
+    ++asked;
+  }
+  EXPECT_NEAR(half.mse, sum / asked, 1e-12);
+  EXPECT_NE(half.counted, all.counted);
 }
 
 TEST(Follow, CountsElementsSinceTheStateWasCertain) {
