@@ -48,7 +48,7 @@ def build(make: Make, width: int, seed: int, most: int = MOST_PARAMETERS) -> tor
         register(self, name, param)
 
     torch.manual_seed(seed)
-    torch.nn.Module.register_parameter = counted  # type: ignore[method-assign]
+    torch.nn.Module.register_parameter = counted  # type: ignore[assignment]
     try:
         out = make(width)
     except (Exception, SystemExit) as error:
@@ -56,7 +56,7 @@ def build(make: Make, width: int, seed: int, most: int = MOST_PARAMETERS) -> tor
             raise
         raise Failed(f"mixer({width}) failed: {said(error)}") from error
     finally:
-        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+        torch.nn.Module.register_parameter = register  # type: ignore[assignment]
     if not isinstance(out, torch.nn.Module):
         raise Failed(f"mixer({width}), expected a torch.nn.Module, got {type(out).__name__}")
     return out
@@ -144,12 +144,13 @@ def expect_same(got: torch.Tensor, expected: torch.Tensor, tolerance: float, wha
 
 
 def _numpy_state() -> tuple[Any, ...]:
-    name, keys, *rest = np.random.get_state()
-    return (name, bytes(keys), *rest)
+    name, keys, *rest = np.random.get_state(legacy=True)
+    return (name, np.asarray(keys).tobytes(), *rest)
 
 
 def _set_numpy_state(state: tuple[Any, ...]) -> None:
-    np.random.set_state((state[0], np.frombuffer(state[1], np.uint32), *state[2:]))
+    name, keys, position, has_gauss, gauss = state
+    np.random.set_state((name, np.frombuffer(keys, np.uint32), position, has_gauss, gauss))
 
 
 # Changes that a mixer may not make, and how they are restored.

@@ -268,7 +268,7 @@ def _cost(ranking: Ranking) -> list[tuple[str, Any]]:
     """Training speed beside that of the peers."""
     mine = ranking.facts["tokens_per_second"]
     speeds = {ranking.label: mine, **ranking.facts["peer_speeds"]}
-    order = sorted(speeds, key=lambda name: -speeds[name])
+    order = sorted(speeds, key=lambda name: -float(speeds[name]))
     rows = [[name, f"{speeds[name]:,}", f"{speeds[name] / mine:.2f}"] for name in order]
     text = (
         f"Training on this machine: task {ranking.peers.tasks[0]}, the same batch and threads. {ranking.label}: mean over a few updates in torch. "

@@ -165,7 +165,7 @@ def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLik
         "runs": [_row(run) for run in sorted(runs, key=lambda run: (str(_task(run)), run.model, run.grammar_seed, run.train_seed))],
     }
     # One line per run: a new seed is a readable change.
-    rows = ",\n".join("  " + json.dumps(row) for row in out.pop("runs"))  # type: ignore[attr-defined]
+    rows = ",\n".join("  " + json.dumps(row) for row in out.pop("runs"))
     return json.dumps(out, indent=1)[:-2] + ',\n "runs": [\n' + rows + "\n ]\n}\n"
 
 

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -248,7 +248,7 @@ class _Ranker:
             board.begins(job)
         try:
             network = self.network(job["seed"])
-            tell = board.updated if board is not None else False
+            tell: Callable[[dict[str, float]], Any] | bool = board.updated if board is not None else False
             trained = train(network, self.config(job, rate), device=self.device, progress=tell, checkpoint=saved)
         except (Exception, SystemExit) as error:
             if not str(error).startswith("[train] diverged"):

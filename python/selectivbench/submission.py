@@ -22,7 +22,7 @@ from . import _native
 from ._checks import path, shown, text
 from .card import as_html
 from .config import Config
-from .peers import BEYOND, LEAST_GRAMMARS, Peers, load_peers, scales
+from .peers import BEYOND, LEAST_GRAMMARS, Peers, TaskName, load_peers, scales
 from .ranked import Ranking, digest_of, make_ranking, row_of
 from .results import EXTERNAL, Measurement, Run, Runs, load_runs
 from .score import Score
@@ -264,8 +264,8 @@ def _complete(runs: Runs, facts: Mapping[str, Any], peers: Peers) -> None:
             raise ValueError(f"task {task}, expected a run on each of the grammars {peers.seeds(task)}, at least the first {LEAST_GRAMMARS}, got {seeds}")
 
 
-def _rows(runs: Runs) -> dict[tuple[int, int], dict[str, Any]]:
-    out = {}
+def _rows(runs: Runs) -> dict[tuple[TaskName, int], dict[str, Any]]:
+    out: dict[tuple[TaskName, int], dict[str, Any]] = {}
     for run in runs:
         assert run.test is not None and run.valid is not None
         out[run.task, run.grammar_seed] = row_of(run.lr, run.test, run.valid, run.grid)

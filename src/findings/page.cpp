@@ -67,8 +67,10 @@ std::string claims_text(const std::vector<ClaimVerdict>& verdicts, const Claims&
     out += formatted("\n## {}\n\n{}", section.empty() ? "The claims" : cell(section), claims_overview(own));
     if (section.empty())
       out += method_text();
-    else if (const Scale* quick = claims.scale("quick"))
-      out += formatted("\n`quick` has {}. Its verdicts are about networks of this size.\n", quick->title);
+    else
+      out +=
+          "\nAt `quick`, networks of one or two layers train for minutes on two cores; its verdicts are about such "
+          "networks.\n";
     for (const auto& verdict : own) out += claim_section(verdict, claims);
   }
   return out;

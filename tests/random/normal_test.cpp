@@ -34,6 +34,16 @@ TEST(NormalPairs, HaveTheBitsOfSinglePairs) {
   }
 }
 
+// Samples of signals and tracking depend on these bits.
+TEST(NormalPairs, HaveTheBitsOfEarlierVersions) {
+  EXPECT_EQ(bits(portable::log(0x1p-33)), 0xc036dfb516f20bbfU);
+  EXPECT_EQ(bits(portable::log(3)), 0x3ff193ea7aad030bU);
+  EXPECT_EQ(bits(portable::log(1e9)), 0x4034b927f32bffb8U);
+  const auto [u, v] = normal_pair(0x12345678, 7);
+  EXPECT_EQ(bits(u), 0x40026513167d10cfU);
+  EXPECT_EQ(bits(v), 0x3e59485f555e7a4bU);
+}
+
 TEST(PortableArrays, HaveTheBitsOfSingleNumbers) {
   std::vector<double> turns, positive = {0x1p-1022, 0x1p-33, 1, 0x1.fffffffffffffp+1023};
   for (const double quarter : {0.0, 0.25, 0.5, 0.75})

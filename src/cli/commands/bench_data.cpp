@@ -64,16 +64,17 @@ double best_core_seconds(int repeats, const std::function<void()>& work) {
 // Training samples of a task, drawn on one core.
 Line sample_line(const std::string& name, const RunConfig& config, int repeats) {
   const std::shared_ptr<const Task> task = make_data(config).task;
-  constexpr int kBatch = 32;
   constexpr double kFrames = 100'000, kTarget = 1;
-  const int batches = static_cast<int>(std::ceil(kFrames / (kBatch * task->mean_frames(Split::train))));
+  const double length = task->mean_frames(Split::train);
+  const int size = static_cast<int>(std::clamp(kFrames / length, 1.0, 32.0));
+  const int batches = static_cast<int>(std::ceil(kFrames / (size * length)));
   Batch batch;
   double frames = 0;
   const double drawing = best_core_seconds(repeats, [&] {
     frames = 0;
     for (int i = 0; i < batches; ++i) {
-      task->fill(Split::train, static_cast<uint64_t>(i) * kBatch, kBatch, batch);
-      for (int row = 0; row < kBatch; ++row) frames += batch.real_frames(row);
+      task->fill(Split::train, static_cast<uint64_t>(i) * size, size, batch);
+      for (int row = 0; row < size; ++row) frames += batch.real_frames(row);
     }
   });
   return {"samples of " + name + ", one core",
@@ -226,7 +227,7 @@ void add_bench_data(Program& program) {
       [options] { return run(*options); });
   options->arguments = &arguments;
   arguments.texts("--config", options->configs, "FILE",
-                  "Measure only the samples of this config's task, can be repeated");
+                  "Measure only the samples of this config's task; can be repeated");
   arguments.texts("--set", options->overrides, "SECTION.KEY=VALUE", "Override a value of the configs; can be repeated");
   arguments.heading("Output");
   arguments.integer("--samples", options->samples, 1, 10'000'000, "Samples of the reference stream");

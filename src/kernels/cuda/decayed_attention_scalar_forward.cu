@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kBlock, kBlocksAtOnce<P, KP>) forward(const __
   const int64_t pair = walk.pair, state_size = static_cast<int64_t>(z.K) * z.V;
   const bool outputs = !a.first.states;
   const float* g = a.p.g ? a.p.g + b * a.p.g_batch + h * a.p.g_head : nullptr;
-  E* kept = a.kept ? static_cast<E*>(a.kept) + pair * z.chunks * z.state_size() : nullptr;
+  E* kept = outputs && a.kept ? static_cast<E*>(a.kept) + pair * z.chunks * z.state_size() : nullptr;
 
   StateTile<KP, VS> state(at);
   state.read(a.p.initial_state ? a.p.initial_state + walk.index * state_size : nullptr, z.K, z.V, first, at);

@@ -251,7 +251,7 @@ template <Product P, int KP, int VS>
 cudaError_t run(const ForwardArguments& a, Target to) {
   if (!a.kept && !to.none) return cudaErrorInvalidValue;
   const dim3 chunks(static_cast<unsigned>(a.z.states()));
-  const bool again = a.z.segments.count > 1 && !a.first.states;  // the first pass has launched it
+  const bool again = !to.none && a.z.segments.count > 1 && !a.first.states;  // the first pass has launched it
   const cudaError_t status =
       again ? cudaSuccess : launch(vector_pairs<P, KP>, chunks, kBlock, PairLayout<P, KP>().bytes, to, a);
   if (status != cudaSuccess) return status;

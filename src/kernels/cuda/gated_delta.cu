@@ -153,6 +153,7 @@ cudaError_t copy_state(const Problem& p, float* to, const float* from, cudaStrea
 }  // namespace
 
 bool gated_delta_fits(const DeltaShape& shape) {
+  if (shape.K > 256) return false;  // wider than any key tile
   Problem p = sizes(shape);
   return take_tiles(p, bf16_operands(shape), p.key_tile);
 }

@@ -182,8 +182,8 @@ bool general_delta(int precision, int K, int V, int time) {
   const Rows out{memory, 8, 8, 8};
   const GeneralDelta p{2, time, 3, K, V,      static_cast<Precision>(precision), false, 1, in, in, in, in, in, nullptr,
                        0, 0,    0, 0, nullptr};
-  const auto name =
-      std::string("general_delta ") + kPrecisions[precision] + " K " + std::to_string(K) + " V " + std::to_string(V);
+  const auto name = std::string("general_delta ") + kPrecisions[precision] + " K " + std::to_string(K) + " V " +
+                    std::to_string(V) + " T " + std::to_string(time);
   return check(
       name, [&] { return general_delta_fits(p); },
       [&] {
@@ -201,7 +201,7 @@ bool decayed_attention(int precision, Decay decay, int K, int V, int time = 200)
                            in, floats, 0, 0, 0, nullptr};
   const auto name = std::string("decayed_attention ") + kPrecisions[precision] +
                     (decay == Decay::vector ? " vector" : " scalar") + " K " + std::to_string(K) + " V " +
-                    std::to_string(V);
+                    std::to_string(V) + " T " + std::to_string(time);
   return check(
       name, [&] { return decayed_attention_fits(p); },
       [&] {
