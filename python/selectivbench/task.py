@@ -180,6 +180,8 @@ class Task:
         **keys: Any,
     ) -> None:
         given = {key: value for key, value in locals().items() if key not in ("self", "grammar", "keys")} | keys
+        if isinstance(number, str):
+            raise ValueError(f"[task] number, expected 0 to 4, got {shown(number)}; other tasks are kind={shown(number)}")
         if number is None and kind in (None, "gaps"):
             raise ValueError("[task] number is missing, expected 0 to 4, or the kind of another task")
         if grammar is not None:

@@ -289,6 +289,8 @@ class KindTest(unittest.TestCase):
             sb.Task(kind="tracking").grammar
         with self.assertRaisesRegex(ValueError, "number is missing"):
             sb.Task()
+        with self.assertRaisesRegex(ValueError, "expected 0 to 4, got 'dyck'; other tasks are kind='dyck'"):
+            sb.Task("dyck")
 
     @unittest.skipIf(torch is None, "no torch")
     def test_training_learns(self):
