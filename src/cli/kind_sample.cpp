@@ -19,14 +19,15 @@ std::string numbers_text(const float* values, int count) {
   return out + (count > kShownChannels ? " …" : "");
 }
 
-std::string named(std::string (*name)(int), int id) {
-  return name != nullptr ? printable(name(id), 12) : std::to_string(id);
-}
-
 // A printable character as it is, a space as "·", any other byte in hexadecimal digits.
 std::string byte_name(int byte) {
   if (byte == ' ') return "·";
   return byte > ' ' && byte < 0x7F ? std::string(1, static_cast<char>(byte)) : formatted("\\x{:02x}", byte);
+}
+
+std::string named(std::string (*name)(int), int id) {
+  if (name == byte_name) return byte_name(id);
+  return name != nullptr ? printable(name(id), 12) : std::to_string(id);
 }
 
 // One row of the table for each element; `batch` holds one sample.

@@ -394,7 +394,7 @@ TEST_F(SuiteProcesses, TableOfSelectedRunsKeepsOtherFinishedRuns) {
     return nlohmann::json::parse(whole_file(root() + "/table.json")).at("finished").get<int>();
   };
   EXPECT_EQ(finished(), 1) << "runs that were not asked for are not missing";
-  EXPECT_EQ(nlohmann::json::parse(whole_file(root() + "/table.json")).at("missing"), 0);
+  EXPECT_TRUE(nlohmann::json::parse(whole_file(root() + "/table.json")).at("missing").empty());
   ASSERT_EQ(selected("2").code, 0);
   EXPECT_EQ(finished(), 2);
   const std::string both = whole_file(root() + "/table.txt");
