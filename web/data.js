@@ -29,6 +29,8 @@
     const squared = SB.data.columns.filter(column => column.squared).length;
     return !squared ? 'accuracy' : squared === SB.data.columns.length ? 'squared error' : 'result';
   };
+  // What no causal model can pass: a ceiling of accuracies, a lower bound of squared errors.
+  SB.limit = () => ({accuracy: 'ceiling', 'squared error': 'bound', result: 'ceiling or bound'})[SB.metric()];
   // "+1.2", points of accuracy, or "+0.0123", a squared error.
   SB.difference = (column, value) => {
     const digits = column.squared ? Math.abs(value).toFixed(4) : Math.abs(value * 100).toFixed(1);

@@ -101,7 +101,7 @@
       {title: 'test', falling: true, key: run => SB.better(run, run.test), cell: run => SB.dash(run.test_text), name: 'test'},
       {title: 'valid', falling: true, key: run => SB.better(run, run.valid), cell: run => SB.dash(run.valid_text)},
       {
-        title: 'ceiling',
+        title: SB.limit(),
         falling: true,
         key: run => {
           const figure = parseFloat(run.ceiling_text.replace(/^[≤≥] /, ''));

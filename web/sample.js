@@ -14,7 +14,10 @@
     (has_gaps(sample)
       ? 'filled boxes are symbols, dots are blank gap frames, struck ones are wrong symbols in a gap. Each model ' +
         'names the hidden state from all frames so far'
-      : 'boxes are symbols, · is a blank frame. Each model answers from all frames so far') +
+      : sample.dense
+        ? 'frames are vectors: boxes show their norm, dashed ones are pauses or missing frames. Each model answers ' +
+          'from all frames so far'
+        : 'boxes are symbols, · is a blank frame. Each model answers from all frames so far') +
     (!has_oracle
       ? '.'
       : (has_gaps(sample) ? '; the exact filter knows the grammar' : '; the oracle knows how samples are drawn') +
@@ -27,7 +30,8 @@
     return SB.h(
       'span',
       {class: 'frames'},
-      SB.h('b', {}, SB.shortened(element.symbol, 4)),
+      SB.h('b', element.paused ? {class: 'paused'} : {}, SB.shortened(element.symbol, 4)),
+      element.paused ? SB.only_read(', pause') : null,
       gap,
       rest > 0 ? SB.h('small', {}, '+' + rest) : null,
       SB.only_read(gap_text(sample, element)),
@@ -212,10 +216,11 @@
       state.at = at;
       slider.value = at;
       const element = sample.elements[at],
+        shown_text = sample.dense ? (element.paused ? ', pause, norm ' : ', norm ') : ', symbol ',
         asked_text = has_gaps(sample) ? ', state ' : ', answer ';
       slider.setAttribute(
         'aria-valuetext',
-        'element ' + at + ', symbol ' + SB.shortened(element.symbol, 16) + asked_text + SB.shortened(element.state, 16),
+        'element ' + at + shown_text + SB.shortened(element.symbol, 16) + asked_text + SB.shortened(element.state, 16),
       );
       for (const cell of box.querySelectorAll('.now')) cell.classList.remove('now');
       const cells = box.querySelectorAll('[data-at="' + at + '"]');
@@ -228,7 +233,7 @@
         box.scrollLeft = left - (seen - head.offsetWidth) / 2;
       const wrong = believers.filter(believer => !is_right(believer, sample, at)).map(believer => believer.name);
       now.replaceChildren(
-        'Element ' + at + ' of ' + sample.length + ': symbol ',
+        'Element ' + at + ' of ' + sample.length + ':' + shown_text.slice(1),
         SB.text(SB.shortened(element.symbol, 16), 'id'),
         asked_text,
         SB.text(SB.shortened(element.state, 16), 'id'),

@@ -121,12 +121,14 @@
         cell: row => content(row, column),
       })),
     ];
-    const has = column => column.ceiling_text && column.ceiling_text !== '–';
     const foot = [
-      ['n-gram', '', ...data.columns.map(column => SB.dash(column.n_gram_text))],
-      ['ceiling', '', ...data.columns.map(column => (has(column) ? column.ceiling_text : '–'))],
-      ['chance', '', ...data.columns.map(column => SB.dash(column.chance_text))],
-    ];
+      ['n-gram', column => column.n_gram_text],
+      ['ceiling', column => (column.squared ? '' : column.ceiling_text)],
+      ['bound', column => (column.squared ? column.ceiling_text : '')],
+      ['chance', column => (column.squared ? '' : column.chance_text)],
+    ]
+      .map(([name, text]) => [name, '', ...data.columns.map(column => SB.dash(text(column)))])
+      .filter(line => line.slice(2).some(text => text !== '–'));
     return SB.table({columns, rows, label: 'Models and tasks', name: 'matrix', foot, most: 30, memory: state.matrix});
   }
 
@@ -167,6 +169,7 @@
 
   function every_cell(state) {
     const series = cell => SB.series.get(cell.series);
+    const some = text => SB.data.summary.cells.some(cell => SB.dash(text(cell)) !== '–');
     const columns = [
       {title: 'model', head: true, left: true, key: cell => series(cell).name, cell: cell => SB.named(series(cell))},
       {
@@ -193,14 +196,19 @@
         key: cell => cell.sd_text,
         cell: cell => (cell.sd_text ? SB.h('span', {title: 'over ' + cell.sd_over}, cell.sd_text) : '–'),
       },
-      {title: 'of the ceiling', falling: true, key: cell => cell.fraction, cell: cell => cell.fraction_text},
-      {
+      some(cell => cell.fraction_text) && {
+        title: 'of the ceiling',
+        falling: true,
+        key: cell => cell.fraction,
+        cell: cell => cell.fraction_text,
+      },
+      some(cell => cell.n_gram_text) && {
         title: 'n-gram',
         about: 'the commonest state after the last n symbols',
         key: cell => cell.n_gram_text,
         cell: cell => cell.n_gram_text,
       },
-      {title: 'ceiling', key: cell => cell.ceiling_text, cell: cell => cell.ceiling_text},
+      {title: SB.limit(), key: cell => cell.ceiling_text, cell: cell => cell.ceiling_text},
       {title: 'chance', key: cell => cell.chance_text, cell: cell => SB.dash(cell.chance_text)},
       {title: 'paper', falling: true, key: cell => cell.paper, cell: cell => SB.dash(cell.paper_text)},
       {
@@ -232,7 +240,7 @@
       },
       {title: 'from', left: true, key: cell => cell.runs.length, cell: cell => SB.linked(cell, cell.n_text)},
       {title: 'marks', left: true, wrap: true, cell: cell => cell.marks.map(mark => mark.text).join('; ') || '–'},
-    ];
+    ].filter(Boolean);
     return SB.table({
       columns,
       rows: SB.data.summary.cells,

@@ -29,6 +29,7 @@ void FrameBatch::fill(const Task& task, Split split, std::span<const uint64_t> s
   if (poll) poll();
   const size_t cells = static_cast<size_t>(batch.batch) * static_cast<size_t>(batch.frames);
   task.targets(batch, targets.resize(cells));
+  if (!batch.value.empty()) std::fill(batch.state.begin(), batch.state.end(), -1);  // numbers are asked, not states
   mask.resize(cells);
   std::transform(batch.element.begin(), batch.element.end(), mask.begin(),
                  [](int32_t element) { return static_cast<uint8_t>(element >= 0); });

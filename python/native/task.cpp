@@ -50,6 +50,11 @@ double noise(const PyTask& task) {
 }  // namespace
 
 void bind_task(py::module_& m) {
+  m.def("task_kinds", [] {  // by name: whether it is scored by squared error
+    std::map<std::string, bool> out;
+    for (const TaskRow& row : task_registry()) out[row.name] = row.loss == Loss::squared_error;
+    return out;
+  });
   py::class_<PyTask, std::shared_ptr<PyTask>>(m, "Task")
       .def(py::init(&make_py_task))
       .def_property_readonly("config", [](const PyTask& t) { return std::const_pointer_cast<Config>(t.config); })

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     sites.add_argument("--submissions", default="submissions", help="folder of submissions (default: submissions)")
     sites.add_argument("--out", default="build/site", help="folder to write (default: build/site)")
     freezes = commands.add_parser("freeze", help="print the results of these runs as JSON, for rank --peers FILE", allow_abbrev=False)
-    freezes.add_argument("scale", metavar="SCALE.toml", help="configs/scales/NAME.toml")
+    freezes.add_argument("scale", metavar="SCALE", help="a shipped scale, such as scales/quick, or its file")
     freezes.add_argument("runs", nargs="+", help="folders and archives of the program's runs")
     return parser
 

@@ -77,7 +77,8 @@ class Batch:
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """[batch, frames]: correct answer of each frame; -1 if the frame asks for none (``ignore_index=-1``)."""
+        """[batch, frames]: correct answer of each frame; -1 if the frame asks for none (``ignore_index=-1``). With squared
+        error, 0 on frames that ask for ``values``."""
         return self._native.targets
 
     @property
@@ -112,7 +113,7 @@ class Batch:
 
     @property
     def states(self) -> NDArray[np.int32]:
-        """[batch, elements]: state id of each element."""
+        """[batch, elements]: state id of each element; -1 if it has none, as in tasks with squared error."""
         return self._native.states
 
     @property

@@ -27,7 +27,7 @@ def shipped_configs() -> list[str]:
     return sorted(str(file.relative_to(_SHIPPED).with_suffix("")) for file in _SHIPPED.rglob("*.toml"))
 
 
-def _config_file(file: str) -> str:
+def config_file(where: str, file: str) -> str:
     """The file of this path, or the shipped config of this name."""
     if os.path.exists(file) and not os.path.isdir(file):
         return file
@@ -37,12 +37,12 @@ def _config_file(file: str) -> str:
     if name in names:
         return str(_SHIPPED / (name + ".toml"))
     if os.path.isdir(file):
-        raise ValueError(f"[config] {shown(file)} is a folder, expected a file; the config of a run is FOLDER/config.toml")
+        raise ValueError(f"[{where}] {shown(file)} is a folder, expected a file; the config of a run is FOLDER/config.toml")
     import difflib
 
     near = difflib.get_close_matches(name, names, 1)
     hint = f"did you mean {near[0]!r}?" if near else "sb.shipped_configs() lists the names"
-    raise ValueError(f"[config] no such file and no shipped config of this name: {shown(file)}; {hint}")
+    raise ValueError(f"[{where}] no such file and no shipped config of this name: {shown(file)}; {hint}")
 
 
 class Config:
@@ -83,7 +83,7 @@ class Config:
         for each in overrides:
             if not isinstance(each, str):
                 raise ValueError(f"[config] set, expected section.key=value as text, got {shown(each)}")
-        return cls._of(_native.Config.read(_config_file(path("config", file)), overrides, str(_SHIPPED)))
+        return cls._of(_native.Config.read(config_file("config", path("config", file)), overrides, str(_SHIPPED)))
 
     @classmethod
     def _of(cls, native: _native.Config) -> Config:

@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from . import _native
 from ._checks import path, shown
-from .config import Config
+from .config import Config, config_file
 from .results import Run, load_runs
 
 FORMAT = 2
@@ -58,6 +58,17 @@ class Peers:
         else:
             chosen = [each for each in self.tasks if str(each) == str(task)]
         if not chosen:
+            kinds = _native.task_kinds()
+            if str(task) not in kinds and str(task) not in ("1", "2", "3", "4"):
+                import difflib
+
+                near = difflib.get_close_matches(str(task), kinds, 1)
+                raise ValueError(
+                    f"[rank] task, expected 1 to 4 or a kind of task, {', '.join(sorted(kinds))}, got {shown(task)}"
+                    + (f", did you mean {near[0]}?" if near else "")
+                )
+            if kinds.get(str(task)):
+                raise ValueError(f"[rank] task {task} is scored by squared error and cannot be ranked: ranks compare accuracies")
             raise ValueError(
                 f"[rank] task, no results of {shown(task)} to compare with at scale {self.scale}, which has {', '.join(map(str, self.tasks))}; "
                 "train models on it, and name the file that `freeze` writes with peers= (docs/rank.md)"
@@ -132,8 +143,11 @@ def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLik
     """
     import tomllib
 
-    with open(path("freeze", scale_file), "rb") as file:
+    scale_file = config_file("freeze", path("freeze", scale_file))
+    with open(scale_file, "rb") as file:
         scale = tomllib.load(file)
+    if "match_target" not in scale.get("suite", {}):
+        raise ValueError(f"[freeze] expected the file of a scale, such as scales/quick, got {shown(scale_file)}")
     runs = [run for run in load_runs(*roots) if run.status == "done" and not run.external and run.test is not None]
     runs = [run for run in runs if run.grammar_seed != CHOICE_SEED]
     if not runs:

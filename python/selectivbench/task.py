@@ -47,7 +47,7 @@ class Sample:
 
     @property
     def states(self) -> NDArray[np.int32]:
-        """State id of each element."""
+        """State id of each element; -1 of a task with real-valued targets, which has none."""
         out: NDArray[np.int32] = self._batch.states[0]
         return out
 
@@ -85,9 +85,22 @@ class Sample:
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """Correct answer of each frame; -1 if the frame asks for none."""
-        out: NDArray[np.int64] = self._batch.targets[0]
+        """Correct answer of each frame; -1 if the frame asks for none, or for numbers (:attr:`values`)."""
+        out: NDArray[np.int64] = self._batch.targets[0].copy()
+        if self.values is not None:
+            out.fill(-1)
         return out
+
+    @property
+    def values(self) -> NDArray[np.float32] | None:
+        """Wanted outputs of a task with real-valued targets, [frames, answers]; else None.
+
+        >>> import selectivbench as sb
+        >>> sb.Task(kind="tracking", length=3).sample("test", 0).values.shape
+        (3, 1)
+        """
+        values = self._batch.values
+        return None if values is None else values[0]
 
     @property
     def elements(self) -> NDArray[np.int32]:
@@ -96,7 +109,10 @@ class Sample:
         return out
 
     def to_dict(self) -> dict[str, Any]:
-        """The sample as ``selectivbench generate`` writes it."""
+        """The sample as ``selectivbench generate`` writes it; with real-valued targets, its frames and values."""
+        values = self.values
+        if values is not None:
+            return {"index": self.index, "frames": self.frames.tolist(), "values": values.tolist()}
         law, content = self._batch.task._gap_law(self.split) if self.task.kind == "gaps" else ("none", "")
         out: dict[str, Any] = {
             "index": self.index,
@@ -164,6 +180,8 @@ class Task:
         **keys: Any,
     ) -> None:
         given = {key: value for key, value in locals().items() if key not in ("self", "grammar", "keys")} | keys
+        if isinstance(number, str):
+            raise ValueError(f"[task] number, expected 0 to 4, got {shown(number)}; other tasks are kind={shown(number)}")
         if number is None and kind in (None, "gaps"):
             raise ValueError("[task] number is missing, expected 0 to 4, or the kind of another task")
         if grammar is not None:

@@ -19,15 +19,27 @@ std::string numbers_text(const float* values, int count) {
   return out + (count > kShownChannels ? " …" : "");
 }
 
+// A printable character as it is, a space as "·", any other byte in hexadecimal digits.
+std::string byte_name(int byte) {
+  if (byte == ' ') return "·";
+  return byte > ' ' && byte < 0x7F ? std::string(1, static_cast<char>(byte)) : formatted("\\x{:02x}", byte);
+}
+
 std::string named(std::string (*name)(int), int id) {
+  if (name == byte_name) return byte_name(id);
   return name != nullptr ? printable(name(id), 12) : std::to_string(id);
 }
 
 // One row of the table for each element; `batch` holds one sample.
 class SampleView {
  public:
-  SampleView(const Task& task, const TaskRow& row, const Batch& batch)
-      : row_(row), batch_(batch), shape_(task.shape()), answers_(static_cast<size_t>(batch.elements)) {
+  SampleView(const Task& task, const TaskRow& row, bool bytes, const Batch& batch)
+      : symbol_name_(bytes ? byte_name : row.symbol_name),
+        answer_name_(bytes ? byte_name : row.answer_name),
+        spans_(bytes),
+        batch_(batch),
+        shape_(task.shape()),
+        answers_(static_cast<size_t>(batch.elements)) {
     task.answers(batch, 0, answers_.data());
     if (shape_.loss == Loss::squared_error)
       follow_estimator(task);
@@ -54,7 +66,7 @@ class SampleView {
     }
     if (!beliefs_.empty()) {
       const Belief& belief = beliefs_[e].given_segment;
-      const std::string best = named(row_.answer_name, belief.best);
+      const std::string best = named(answer_name_, belief.best);
       out.push_back(!asked ? "–" : (belief.best == answers_[e] ? "= " : "x ") + best);
       out.push_back(asked ? fixed(belief.probability, 3) : "–");
       out.push_back(asked ? fixed(std::max(0.0, belief.entropy), 3) : "–");
@@ -93,21 +105,28 @@ class SampleView {
           !batch_.dense.empty()
               ? numbers_text(batch_.dense.data() + at * static_cast<size_t>(batch_.channels), batch_.channels)
           : symbol < 0 ? "·"
-                       : named(row_.symbol_name, symbol));
+                       : in_span(at, named(symbol_name_, symbol)));
     }
     return joined(parts, batch_.dense.empty() ? " " : ", ") +
            (end - begin > kShownFrames ? formatted(" x{}", end - begin) : "");
   }
 
+  // "[x]" in a span of a text, which nothing marks for the model.
+  std::string in_span(size_t frame, const std::string& name) const {
+    return spans_ && batch_.gap[frame] != 0 ? "[" + name + "]" : name;
+  }
+
   std::string answer_text(int element) const {
     const auto e = static_cast<size_t>(element);
     if (answers_[e] < 0) return "–";
-    if (shape_.loss == Loss::cross_entropy) return named(row_.answer_name, answers_[e]);
+    if (shape_.loss == Loss::cross_entropy) return named(answer_name_, answers_[e]);
     return numbers_text(batch_.value.data() + static_cast<size_t>(std::max(0, batch_.start[e + 1] - 1)) * answers(),
                         shape_.answers);
   }
 
-  const TaskRow& row_;
+  std::string (*symbol_name_)(int);
+  std::string (*answer_name_)(int);
+  bool spans_;
   const Batch& batch_;
   TaskShape shape_;
   std::vector<int32_t> answers_;
@@ -117,15 +136,15 @@ class SampleView {
 
 }  // namespace
 
-std::string sample_text(const Task& task, const std::string& kind, Split split, uint64_t index, int from, int elements,
-                        const std::string& color) {
+std::string sample_text(const Task& task, const std::string& kind, bool bytes, Split split, uint64_t index, int from,
+                        int elements, const std::string& color) {
   Batch batch;
   task.fill(split, index, 1, batch);
   if (from >= batch.elements)
     throw bad_input("show --from",
                     formatted("expected an element below the {} of the sample, got {}", batch.elements, from));
   const Palette palette(color);
-  const SampleView view(task, find_task(kind), batch);
+  const SampleView view(task, find_task(kind), bytes, batch);
   TextTable table(view.header());
   const int end = static_cast<int>(std::min<int64_t>(batch.elements, int64_t{from} + elements));
   for (int e = from; e < end; ++e) table.row(view.cells(e));

@@ -66,6 +66,12 @@ std::shared_ptr<const Task> KindSettings::task(const GrammarSettings& grammar, c
   return task->at(parse_split(sequences.split), *at_);
 }
 
+bool KindSettings::shows_bytes(const GrammarSettings& grammar, const SequenceSettings& sequences) const {
+  const auto& keys = resolved(grammar, sequences).task.keys;
+  const auto tokens = keys.find("tokens");
+  return tokens != keys.end() && std::get<std::string>(tokens->second) == "bytes";
+}
+
 Json KindSettings::description(const GrammarSettings& grammar, const Task& task) const {
   Json out = {{"kind", name_}, {"seed", grammar.config.seed}, {"canonical", task.canonical_text()}};
   if (at_) out["at"] = {{find_task(name_).axis->name, *at_}};

@@ -18,6 +18,8 @@ class KindSettings {
   std::shared_ptr<const Task> task(const GrammarSettings& grammar, const SequenceSettings& sequences,
                                    const TaskSettings& gaps) const;
   const std::string& name() const { return name_; }
+  // Whether symbols are bytes of a text, to be shown as characters.
+  bool shows_bytes(const GrammarSettings& grammar, const SequenceSettings& sequences) const;
   Json description(const GrammarSettings& grammar, const Task& task) const;
 
  private:
@@ -29,8 +31,9 @@ class KindSettings {
   const Arguments* arguments_ = nullptr;
 };
 
-// A sample of any kind, element by element: frames, right answer, and what the oracle or the estimator says.
-std::string sample_text(const Task& task, const std::string& kind, Split split, uint64_t index, int from, int elements,
-                        const std::string& color);
+// A sample of any kind, element by element: frames, right answer, and what the oracle or the estimator says. `bytes`:
+// symbols are shown as characters.
+std::string sample_text(const Task& task, const std::string& kind, bool bytes, Split split, uint64_t index, int from,
+                        int elements, const std::string& color);
 
 }  // namespace sb::cli

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <set>
 
 #include "base/format.h"
 #include "base/number.h"
@@ -13,6 +15,7 @@
 #include "cli/standard_error.h"
 #include "cli/stop.h"
 #include "cli/training.h"
+#include "jobs/run_names.h"
 #include "jobs/slurm_submit.h"
 #include "jobs/suite_session.h"
 #include "jobs/suite_status.h"
@@ -34,6 +37,7 @@ Overview overview_of(const SuiteOptions& options, const Suite& suite, const Know
 
 Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
   const Overview overview = overview_of(options, suite, known);
+  const std::vector<std::string> names = run_names(suite.runs, suite.axes);
   TextTable table({}, "llrll");
   for (size_t i = 0; i < suite.runs.size(); ++i) {
     const Overview::Run& run = overview.runs[i];
@@ -43,7 +47,7 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
                run.done   ? took
                : estimate ? "estimate " + duration_text(*estimate)
                           : "time unknown",
-               run.name});
+               names[i]});
   }
   print(table.text());
   const size_t begun = overview.count("begun"), damaged = overview.count("damaged");
@@ -59,10 +63,28 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
   return Exit::done;
 }
 
+bool is_done(const SuiteOptions& options, const KnownRuns& known, const ResolvedConfig& run) {
+  return has_result(options.root + "/" + run.run_id) || known.find(run.run_id) != nullptr;
+}
+
+// The runs of a table: those of `part`, and the finished ones among the others of the suite.
+Suite tabulated(const SuiteOptions& options, const KnownRuns& known, Suite whole, const Suite& part) {
+  std::set<std::string> ids;
+  for (const auto& run : part.runs) ids.insert(run.run_id);
+  std::vector<bool> kept;
+  for (const auto& run : whole.runs) kept.push_back(ids.contains(run.run_id) || is_done(options, known, run));
+  keep_runs(whole, kept);
+  return whole;
+}
+
 }  // namespace
 
 Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules) {
-  if (!options.where.empty()) keep_where(suite, options.where, options.command + " --where");
+  std::optional<Suite> whole;  // if `suite` is a part of it
+  if (!options.where.empty()) {
+    if (!options.no_table) whole = suite;
+    keep_where(suite, options.where, options.command + " --where");
+  }
   for (const auto& line : suite.merged_lines()) complain("[suite] " + line);
   if (!options.elsewhere() || options.list) tell_unusable_gpu(suite.runs);
   if (options.slurm.submit && options.gpus > 0 && !usable_gpus().built && !options.slurm.dry_run)
@@ -78,15 +100,15 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
     print_status(options.root, suite, known, host);
     return Exit::done;
   }
-  const auto done = [&](const ResolvedConfig& run) {
-    return has_result(options.root + "/" + run.run_id) || known.find(run.run_id) != nullptr;
-  };
+  const auto done = [&](const ResolvedConfig& run) { return is_done(options, known, run); };
   const bool all_done = std::all_of(suite.runs.begin(), suite.runs.end(), done);
   if (options.slurm.submit && (!all_done || options.slurm.dry_run)) return submit_suite(options, suite, known, host);
   Exit code = Exit::done;
   if (!options.table_only && !options.slurm.submit)
     code = work_on_suite(options, suite, known, overview_of(options, suite, known), host);
-  if (!options.no_table) write_suite_tables(options, suite, rules, known, host);
+  if (!options.no_table)
+    write_suite_tables(options, whole ? tabulated(options, known, std::move(*whole), suite) : suite, rules, known,
+                       host);
   // The report that the final Slurm job would have written.
   if (options.slurm.submit && std::filesystem::exists(options.root + "/" + options.table + ".json"))
     write_report(options.root, options.root + "/report.html", defaults_of(rules));

@@ -256,6 +256,34 @@ Settings parse_settings(std::string_view text, const std::string& path, const st
   return load_all(text, path, shipped);
 }
 
+namespace {
+
+// Drops switches of files that the model of an override lacks; a line for each. Switches in `asked`, the overrides,
+// stay.
+std::vector<std::string> drop_switches(Settings& settings, const Settings& asked, const std::string& file_model,
+                                       const ModelRules& rules) {
+  const auto model = asked.find("model.name");
+  const std::string* name = model == asked.end() ? nullptr : model->second.value.text();
+  if (!name || *name == file_model) return {};
+  std::vector<std::string> notes;
+  std::erase_if(settings, [&](const auto& entry) {
+    const auto& [key, setting] = entry;
+    if (!key.starts_with("model.") || find_config_key(key) || asked.contains(key)) return false;
+    bool known = false;
+    for (const SwitchRow& row : rules.table) {
+      if ("model." + row.key != key) continue;
+      if (row.model == *name) return false;
+      known = true;
+    }
+    if (known)
+      notes.push_back(key + " is not used: " + printable(*name) + " has no such switch, " + setting.origin.text());
+    return known;
+  });
+  return notes;
+}
+
+}  // namespace
+
 ResolvedConfig resolve_config(const std::string& path, const std::vector<std::string>& overrides,
                               const ModelRules& rules) {
   return resolve_config_text(read_config_text(path), path, overrides, rules);
@@ -264,8 +292,16 @@ ResolvedConfig resolve_config(const std::string& path, const std::vector<std::st
 ResolvedConfig resolve_config_text(std::string_view text, const std::string& path,
                                    const std::vector<std::string>& overrides, const ModelRules& rules) {
   Settings settings = parse_settings(text, path, rules.shipped);
+  const auto model = settings.find("model.name");
+  const std::string* before = model == settings.end() ? nullptr : model->second.value.text();
+  const std::string file_model = before ? *before : RunConfig{}.model.name;
+  Settings asked;
+  add_overrides(asked, overrides);
   add_overrides(settings, overrides);
-  return resolve(settings, rules, path);
+  std::vector<std::string> notes = drop_switches(settings, asked, file_model, rules);
+  ResolvedConfig out = resolve(settings, rules, path);
+  out.notes = std::move(notes);
+  return out;
 }
 
 }  // namespace sb

@@ -90,8 +90,9 @@ struct ResolvedConfig {
   RunConfig values;
   std::map<std::string, Origin> origins;      // by "section.key", one for every parameter and switch
   std::set<std::string> keys_without_effect;  // keys without effect in this config
-  std::string canonical;  // JSON: everything that can change a number, sorted, in canonical spelling
-  std::string run_id;     // first 16 hex digits of the SHA-256 of `canonical`
+  std::string canonical;                // JSON: everything that can change a number, sorted, in canonical spelling
+  std::string run_id;                   // first 16 hex digits of the SHA-256 of `canonical`
+  std::vector<std::string> notes = {};  // settings that were dropped, one line each
 };
 
 // Files that configs name, by path, so that all runs of a suite see the same bytes.

@@ -80,7 +80,7 @@ void read_task_file(TaskSection& task, const std::string& key, const Settings& s
   const std::string where = "task." + key, path = std::get<std::string>(task.keys.at(key));
   const auto given = settings.find(where);
   const Place place = given == settings.end() ? Place{name, 1, 1} : given->second.value.place;
-  if (path.empty()) throw bad_input(where, "expected the path of a file, " + place.text());
+  if (path.empty()) throw bad_input(where, "expected the path of a file, --set " + where + "=PATH, " + place.text());
   std::shared_ptr<const TaskFile>& file = known.tasks[path];
   if (!file) {
     auto read = std::make_shared<TaskFile>();

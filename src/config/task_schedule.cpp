@@ -131,6 +131,9 @@ std::string stage_text(int64_t first, const std::string& line) {
 std::string stage_fault(const ConfigStage& stage) {
   const TaskSection& task = stage.config.task;
   if (task.kind != kGapsKind) return "";
+  const GapConfig& gap = task.task.train;
+  if (gap.law != GapLaw::none && gap.law != GapLaw::constant && gap.min > gap.max)
+    return formatted("update {}: task.gap_min ({}) > task.gap_max ({})", stage.first, gap.min, gap.max);
   try {
     check(task.task);
   } catch (const Error& error) {

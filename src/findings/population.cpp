@@ -55,7 +55,10 @@ Figures Gatherer::make() {
   }
   best.other_strata = complete > 0 ? complete - 1 : 0;
   best.lost = std::move(lost_);
-  if (!best.found) name_missing_arms(best);
+  if (!best.found) {
+    best.partly = !strata_.empty();
+    name_missing_arms(best);
+  }
   return best;
 }
 

@@ -40,7 +40,8 @@ struct ArmFigures {
 };
 
 struct Figures {
-  bool found = false;  // a stratum has every arm
+  bool found = false;   // a stratum has every arm
+  bool partly = false;  // none has, but there are runs of some arm
   ArmFigures a, b;
   std::map<Unit, double> effects;              // a - b by grammar; a if there is no b
   std::vector<std::map<Unit, double>> models;  // without b: each model's share of `effects`

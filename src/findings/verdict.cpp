@@ -117,8 +117,9 @@ std::string need_of(const ComparisonVerdict& v) {
   if (v.withheld.empty() || v.effect.n < least_grammars) return "";
   if (!v.open.empty())
     return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
-  return v.figures.at_ceiling ? "a larger grammar: the models are at the ceiling of this one"
-                              : "better settings for the model below the n-gram";
+  if (!v.figures.at_ceiling) return "better settings for the model below the n-gram";
+  return formatted("a {}: the models are at the ceiling of this one",
+                   v.comparison->kind.empty() ? "larger grammar" : "harder task");
 }
 
 // Lists what would decide the comparison: runs to repeat, missing runs, or the number of grammars needed.
@@ -149,6 +150,12 @@ void say_what_decides(ComparisonVerdict& v) {
                                   *needed - v.effect.n, *needed - v.effect.n == 1 ? "" : "s", *needed));
   else
     v.decides.push_back("not even 1,000 grammars: the effect is too close to the smallest difference that matters");
+}
+
+void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
+  for (const auto& one : verdict.comparisons)
+    for (const auto& what : one.figures.missing)
+      if (one.figures.partly && std::find(out.begin(), out.end(), what) == out.end()) out.push_back(what);
 }
 
 }  // namespace
@@ -293,6 +300,7 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
 ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const std::string& scale) {
   ClaimVerdict out;
   out.claim = &claim;
+  out.only_scale = scale;
   std::set<std::string> own;
   for (const auto& comparison : claim.comparisons) own.merge(keys_beside_protocol(comparison));
   std::vector<std::string> protocols = protocols_of(rows, own);
@@ -304,10 +312,14 @@ ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
       ScaleVerdict one = judge(rows, claims, claim, each, protocol);
       const auto lost = lost_of(one);
       out.lost.insert(out.lost.end(), lost.begin(), lost.end());
+      add_missing(out.missing, one);
       if (one.tested) out.scales.push_back(std::move(one));
     }
   }
-  if (!out.scales.empty()) out.lost.clear();
+  if (!out.scales.empty()) {
+    out.lost.clear();
+    out.missing.clear();
+  }
   return out;
 }
 

@@ -80,6 +80,8 @@ struct ClaimVerdict {
   const Claim* claim = nullptr;
   std::vector<ScaleVerdict> scales;  // scales with finished runs
   std::vector<LostRun> lost;         // if `scales` is empty: lost runs of the claim at any scale
+  std::vector<std::string> missing;  // if `scales` is empty: what comparisons lack that have runs of some arm
+  std::string only_scale;            // the only scale that was judged; empty: all
 };
 
 ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const Scale& scale,

@@ -59,7 +59,10 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
 
 // "undecided (quick, published; paper, published)", each verdict with the scales and protocols that have it.
 std::string verdict_line(const ClaimVerdict& verdict) {
-  if (verdict.scales.empty()) return verdict.lost.empty() ? "undecided (no runs)" : "undecided (no finished runs)";
+  if (verdict.scales.empty())
+    return !verdict.lost.empty()      ? "undecided (no finished runs)"
+           : !verdict.missing.empty() ? "undecided (no runs of some of its models)"
+                                      : "undecided (no runs)";
   std::vector<std::pair<std::string, std::vector<std::string>>> places;  // by words, in the order of the scales
   for (const auto& scale : verdict.scales) {
     const std::string words = scale.words(), place = formatted("{}, {}", scale.scale->name, scale.protocol);
@@ -139,9 +142,12 @@ std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVe
   for (const auto& verdict : verdicts) {
     out += formatted("\n{} ({}): {}\n", one_line(verdict.claim->title), verdict.claim->id,
                      one_line(verdict.claim->sentence));
-    if (verdict.scales.empty())
-      out += verdict.lost.empty() ? "  UNDECIDED: no runs of it at any scale\n"
-                                  : "  UNDECIDED: no finished runs of it at any scale\n";
+    if (verdict.scales.empty()) {
+      out += formatted("  UNDECIDED: no {}runs of {} at {}\n", verdict.lost.empty() ? "" : "finished ",
+                       verdict.lost.empty() && !verdict.missing.empty() ? "some of its models" : "it",
+                       verdict.only_scale.empty() ? "any scale" : "scale " + verdict.only_scale);
+      for (const auto& line : verdict.missing) out += "    missing: " + one_line(line) + "\n";
+    }
     for (const auto& line : lost_lines(verdict.lost)) out += "    note: " + line + "\n";
     for (const auto& scale : verdict.scales) {
       add_scale(out, scale);
@@ -180,7 +186,10 @@ Json verdict_json(const Experiment& experiment, const std::vector<ClaimVerdict>&
       one["without_figure"] = lost_json(lost_of(scale));
       claim["scales"].push_back(std::move(one));
     }
-    if (verdict.scales.empty()) claim["without_figure"] = lost_json(verdict.lost);
+    if (verdict.scales.empty()) {
+      claim["without_figure"] = lost_json(verdict.lost);
+      claim["missing"] = verdict.missing;
+    }
     out["claims"].push_back(std::move(claim));
   }
   out["runs"] = rows.runs.size();

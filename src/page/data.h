@@ -25,6 +25,7 @@ struct PageSeries {
 // A column of tables: a task with its settings, and what was measured.
 struct PageColumn {
   std::string id, name, setting, section;
+  std::string data_setting;  // `setting` without the metric
   std::vector<std::string> lines;
   std::string task;       // number, or the name of a kind without numbers
   std::optional<int> at;  // value of the test axis
@@ -99,6 +100,7 @@ struct PageCompare {
 using Belief5 = std::vector<std::pair<std::string, double>>;  // states, likeliest first
 struct SampleElement {
   std::string symbol, state;
+  bool paused = false;  // of vectors: shows noise alone, or is missing
   int64_t gap = 0;
   std::vector<std::string> gap_symbols;
 };
@@ -109,6 +111,7 @@ struct SampleModel {
 struct PageSample {
   std::string id, column, title;
   int64_t length = 0;
+  bool dense = false;  // frames are vectors, and `symbol` is the norm of one
   std::vector<SampleElement> elements;
   std::vector<Belief5> filter;
   std::vector<SampleModel> models;

@@ -130,6 +130,7 @@ static void to_json(Json& out, const PageCompare& c) {
 
 static void to_json(Json& out, const SampleElement& e) {
   out = object("symbol", e.symbol, "state", e.state, "gap", e.gap, "gap_symbols", e.gap_symbols);
+  if (e.paused) out["paused"] = true;
 }
 
 static void to_json(Json& out, const SampleModel& m) {
@@ -139,6 +140,7 @@ static void to_json(Json& out, const SampleModel& m) {
 static void to_json(Json& out, const PageSample& s) {
   out = object("id", s.id, "column", s.column, "title", s.title, "length", s.length, "shown", s.elements.size(),
                "elements", s.elements, "filter", s.filter, "models", s.models);
+  if (s.dense) out["dense"] = true;
 }
 
 static void to_json(Json& out, const ConfigDifference& d) {

@@ -58,12 +58,17 @@ void add_positions(const Outline& outline, size_t column, const std::vector<Colu
       if (n > 0)
         figure.rows.push_back({outline.series[cell.series].name, "model", begin, sum / static_cast<double>(n)});
     }
-  for (const auto& [name, value] : {std::pair{"ceiling", place.ceiling}, {"n-gram", place.n_gram}})
+  std::vector<std::string> references;
+  for (const auto& [name, value] : {std::pair{"ceiling", place.ceiling}, {"n-gram", place.n_gram}}) {
+    if (!value) continue;
+    references.emplace_back(name);
     for (const size_t at : {size_t{0}, (length - 1) / block * block})
-      if (value) figure.rows.push_back({name, "reference", at, *value});
-  figure.caption = formatted(
-      "Accuracy of the n-th element of a sample, counted from 0: {}{}. Dashed: ceiling and n-gram of all positions.",
-      averaged_text(cells), block > 1 ? formatted(", in blocks of {} elements", block) : "");
+      figure.rows.push_back({name, "reference", at, *value});
+  }
+  figure.caption =
+      formatted("Accuracy of the n-th element of a sample, counted from 0: {}{}.{}", averaged_text(cells),
+                block > 1 ? formatted(", in blocks of {} elements", block) : "",
+                references.empty() ? "" : formatted(" Dashed: {} of all positions.", joined(references, " and ")));
   figure.summary = formatted("Accuracy by position in the sample of {}.", counted(cells.size(), "row"));
   finish(figure, series_of(outline, cells), {"position", "element of the sample"}, place.ceiling || place.n_gram, data);
 }

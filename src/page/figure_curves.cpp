@@ -61,7 +61,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
   const auto cells = runs_of_column(outline, column);
   if (cells.empty()) return;
   const auto series = series_of(outline, cells);
-  const std::string of = place.setting.empty() ? "" : " (" + place.setting + ")";
+  const std::string of = place.data_setting.empty() ? "" : " (" + place.data_setting + ")";
   constexpr int plot = 300;
 
   const std::string metric = place.squared ? "Squared error" : "Accuracy";
@@ -81,21 +81,23 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
       for (const int64_t update : std::set<int64_t>{first, drawn.last})
         accuracy.rows.push_back({name, "reference", update, *value, {}, {}, {}});
     };
-    reference("ceiling", place.ceiling);
+    reference(place.squared ? "bound" : "ceiling", place.ceiling);
     reference("n-gram", place.n_gram);
-    const std::string dashed = place.squared ? "Dashed: the bound, measured on test."
-                                             : "Dashed: the exact ceiling and the n-gram, measured on test.";
+    std::vector<std::string> lines;
+    if (place.ceiling) lines.emplace_back(place.squared ? "the bound" : "the exact ceiling");
+    if (place.n_gram) lines.emplace_back("the n-gram");
+    const std::string dashed = lines.empty() ? "" : formatted(" Dashed: {}, measured on test.", joined(lines, " and "));
     if (drawn.points == 1) {  // eval.every = 0: there is no curve
       if (!place.squared) accuracy.kind = "learning_end";
       accuracy.title = metric + " at the end of training";
       accuracy.caption =
-          formatted("{} on valid, evaluated once, after the last update: {}. {}", metric, averaged_text(cells), dashed);
+          formatted("{} on valid, evaluated once, after the last update: {}.{}", metric, averaged_text(cells), dashed);
       accuracy.summary = formatted("{} on valid after training of {}.", metric, counted(cells.size(), "row"));
       const int bars = 26 * static_cast<int>(series.size()) + 10;
       accuracy.spec = bar_chart(series, {"accuracy", on_valid, false, true}, referenced, bars);
       accuracy.height = bars + 60;
     } else {
-      accuracy.caption = formatted("{} on valid by update: {}{}. {}", metric, averaged_text(cells),
+      accuracy.caption = formatted("{} on valid by update: {}{}.{}", metric, averaged_text(cells),
                                    drawn.band ? "; band: lowest to highest run" : "", dashed);
       accuracy.summary = formatted("{} on valid over updates of {}.", metric, counted(cells.size(), "row"));
       accuracy.spec = line_chart(series, {"update", "update"}, {"accuracy", on_valid}, {drawn.band, referenced}, plot);

@@ -145,7 +145,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
     figure.rows.push_back({series.name, "model", series.model, params, *found->mean, found->low, found->high});
   }
   if (sizes.size() < 2) {
-    section.absent.push_back(metric + " by size" + (place.setting.empty() ? "" : " (" + place.setting + ")") +
+    section.absent.push_back(metric + " by size" + (place.data_setting.empty() ? "" : " (" + place.data_setting + ")") +
                              ": all networks have one size.");
     return;
   }
@@ -236,11 +236,15 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
                                  found->low, found->high, found->runs.size()});
           band |= found->low.has_value();
         }
-    for (const auto& [name, value] :
-         {std::pair{"ceiling", &PageColumn::ceiling}, {"n-gram", &PageColumn::n_gram}, {"chance", &PageColumn::chance}})
+    std::vector<std::string> references;
+    for (const auto& [name, value] : {std::pair{first.squared ? "bound" : "ceiling", &PageColumn::ceiling},
+                                      {"n-gram", &PageColumn::n_gram},
+                                      {"chance", &PageColumn::chance}})
       for (const size_t c : columns)
-        if (const auto& level = outline.columns[c].*value)
+        if (const auto& level = outline.columns[c].*value) {
           figure.rows.push_back({name, "reference", *outline.points[c].at, *level, {}, {}, {}});
+          if (references.empty() || references.back() != name) references.emplace_back(name);
+        }
     const auto series = series_of(outline, cells);
     figure.spec =
         line_chart(series, {key, x_title}, {"accuracy", first.squared ? "squared error" : "accuracy", false, true},
@@ -254,8 +258,8 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
           averaged);
       figure.summary = formatted("Accuracy over gap length of {}.", counted(cells.size(), "row"));
     } else {
-      figure.caption =
-          formatted("{} on test by {}, without retraining: {}. Dashed: the ceiling.", metric, axis, averaged);
+      figure.caption = formatted("{} on test by {}, without retraining: {}.{}", metric, axis, averaged,
+                                 references.empty() ? "" : formatted(" Dashed: {}.", joined(references, ", ")));
       figure.summary = formatted("{} over {} of {}.", metric, axis, counted(cells.size(), "row"));
     }
     data.figures.push_back(std::move(figure));

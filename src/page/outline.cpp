@@ -87,6 +87,9 @@ void add_columns(Outline& out) {
     out.points.push_back(key.point);
     column.squared = std::any_of(cells.begin(), cells.end(), [&](size_t i) { return out.rows.cells[i].squared; });
     std::vector<std::string> measured = point_lines(key.point);
+    std::vector<std::string> data = settings;
+    data.insert(data.end(), measured.begin(), measured.end());
+    column.data_setting = joined(data, ", ");
     if (column.squared) measured.emplace_back("squared error");
     for (const auto& line : measured) {
       column.lines.push_back(line);

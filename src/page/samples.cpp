@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "grammar/build.h"
+#include "page/dense_sample.h"
 #include "page/parts.h"
 #include "report/cells.h"
 #include "tasks/task_registry.h"
@@ -60,6 +62,21 @@ class StateNames {
 std::string state_text(const std::vector<std::string>& names, int32_t id) {
   const auto at = static_cast<size_t>(id);
   return id >= 0 && at < names.size() ? names[at] : formatted("state {}", id);
+}
+
+// Whether every recorded element is the one of `batch` that holds this sample alone.
+bool is_sample(const SampleRecord& record, const Batch& batch) {
+  if (record.length != batch.elements || record.elements.size() > batch.state.size()) return false;
+  return std::equal(record.elements.begin(), record.elements.end(), batch.state.begin(),
+                    [](const ElementRecord& element, int32_t state) { return element.state == state; });
+}
+
+// Norm of the first frame of an element, in at most four characters.
+std::string norm_text(const Batch& batch, size_t element) {
+  const float* frame = batch.dense.data() + static_cast<size_t>(batch.start[element] * batch.channels);
+  double sum = 0;
+  for (int c = 0; c < batch.channels; ++c) sum += static_cast<double>(frame[c]) * frame[c];
+  return fixed(std::sqrt(sum), sum < 9.995 * 9.995 ? 2 : sum < 99.95 * 99.95 ? 1 : 0);
 }
 
 bool same_sample(const SampleRecord& a, const SampleRecord& b) {
@@ -142,10 +159,14 @@ void add_samples(const Outline& outline, PageData& data) {
       out.title = formatted("{}, {}, test sample {}", outline.columns[c].name,
                             seeds_text(outline.rows, shown.front().second), sample.index);
       out.length = sample.length;
+      std::optional<Batch> dense = row ? dense_sample(first, *row, sample.index) : std::nullopt;
+      if (dense && !is_sample(sample, *dense)) dense.reset();
+      out.dense = dense.has_value();
       for (size_t e = 0; e < sample.elements.size(); ++e) {
         const ElementRecord& element = sample.elements[e];
         SampleElement one;
-        one.symbol = symbol(element.symbol);
+        one.symbol = dense ? norm_text(*dense, e) : symbol(element.symbol);
+        one.paused = dense && dense->gap[static_cast<size_t>(dense->start[e])] != 0;
         one.state = !predict                         ? answer(element.state)
                     : e + 1 < sample.elements.size() ? symbol_name(sample.elements[e + 1].symbol)
                                                      : "–";

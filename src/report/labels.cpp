@@ -26,9 +26,17 @@ bool in_column(const std::string& key) {
   return key.starts_with("grammar.") || key.starts_with("task.");
 }
 
+// Whether the key is absent because only tasks of another kind have it.
+bool is_foreign(const Group& group, const std::string& key) {
+  if (!in_column(key) || !group.value(key).empty()) return false;
+  return !parse_integer(group.value("task.number")) || !find_config_key(key);
+}
+
 // Keys that are always in row labels, even if the model or the column determines their value.
 bool always_in_row(const std::string& key) {
-  static const std::set<std::string> keys = {"run.label", "quirks", "model.width", "train.precision", "train.device"};
+  static const std::set<std::string> keys = {
+      "run.label",    "quirks",         "model.width",           "train.precision",
+      "train.device", "train.schedule", "train.position_stretch"};
   return keys.contains(key);
 }
 
@@ -104,8 +112,24 @@ class Labeller {
       }
     }
     if (!width && values_.contains("model.width")) row_keys_.push_back("model.width");
+    // How often a run is evaluated changes nothing that a table shows.
+    if (const Keys rest = without(row_keys_, "eval.every");
+        rest.size() < row_keys_.size() && cells(rest) == cells(row_keys_))
+      row_keys_ = rest;
     std::sort(row_keys_.begin(), row_keys_.end(),
               [](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  }
+
+  static Keys without(Keys keys, const std::string& key) {
+    std::erase(keys, key);
+    return keys;
+  }
+
+  // The number of places in the table that groups have by these keys of rows and by the columns.
+  size_t cells(const Keys& row_keys) const {
+    std::set<std::pair<Keys, Keys>> out;
+    for (const auto& group : groups_) out.emplace(values_of(group, row_keys), values_of(group, column_keys_));
+    return out.size();
   }
 
   bool as_by_default(const std::string& key) const {
@@ -247,7 +271,8 @@ std::string LabelAxis::text(const Group& group) const {
 std::vector<std::string> LabelAxis::lines(const Group& group) const {
   if (!together.empty()) return {together.at(values(group))};
   Keys parts;
-  for (size_t i = 0; i < keys.size(); ++i) parts.push_back(names[i] + " " + shown[i].at(group.value(keys[i])));
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (!is_foreign(group, keys[i])) parts.push_back(names[i] + " " + shown[i].at(group.value(keys[i])));
   return parts;
 }
 

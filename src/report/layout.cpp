@@ -77,18 +77,18 @@ class CellSheet {
 
   Sheet make() {
     label_columns();
-    foot_.assign(3, std::vector<std::string>(sheet_.columns.size()));
+    foot_.assign(4, std::vector<std::string>(sheet_.columns.size()));
     foot_[kCeiling][0] = "ceiling";
+    foot_[kBound][0] = "bound";
     foot_[kChance][0] = "chance";
     int block = 0;
     for (const auto& [key, cells] : columns_) value_columns(key, cells, ++block);
     for (const auto& [values, line] : cells_) sheet_.rows.push_back(row(line));
-    if (n_.low) {
-      foot_[kNgram][0] = "n-gram " + n_text(static_cast<int>(*n_.low), static_cast<int>(*n_.high));
-    } else {
-      foot_.erase(foot_.begin() + kNgram);
-    }
-    sheet_.foot = foot_;
+    if (n_.low) foot_[kNgram][0] = "n-gram " + n_text(static_cast<int>(*n_.low), static_cast<int>(*n_.high));
+    const bool accuracies = !std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.squared; });
+    for (const Foot line : {kNgram, kCeiling, kBound, kChance})
+      if (line == kNgram ? n_.low.has_value() : line == kBound ? has_figures(foot_[kBound]) : accuracies)
+        sheet_.foot.push_back(foot_[line]);
     sheet_.head = head_of(rows_);
     sheet_.caption = caption_of(rows_, labels_);
     add_notes(sheet_, rows_);
@@ -97,7 +97,12 @@ class CellSheet {
 
  private:
   using Line = std::map<ColumnKey, size_t, ColumnOrder>;
-  enum Foot { kNgram, kCeiling, kChance };
+  enum Foot { kNgram, kCeiling, kBound, kChance };  // kBound: of squared errors
+
+  // Whether a line has more than its name.
+  static bool has_figures(const std::vector<std::string>& line) {
+    return std::any_of(line.begin() + 1, line.end(), [](const std::string& text) { return !text.empty(); });
+  }
 
   void label_columns() {
     for (const auto& axis : labels_.rows) sheet_.columns.push_back({{axis.name()}, left_aligned(axis), 0});
@@ -135,7 +140,7 @@ class CellSheet {
     }
     sheet_.columns.push_back({header, false, block});
     Part part{&key, any(cells, [](const Cell& c) { return c.kl.has_value(); }),
-              any(cells, [](const Cell& c) { return c.paper.has_value(); })};
+              any(cells, [](const Cell& c) { return c.paper.has_value(); }), squared};
     Range n_gram, ceiling, chance, divergence;
     bool exact = true;
     for (const size_t i : cells) {
@@ -152,7 +157,8 @@ class CellSheet {
     }
     const auto digits = [](double v) { return fixed(v, 3); };
     foot_[kNgram].push_back(n_gram.text(digits));
-    foot_[kCeiling].push_back((!ceiling.low ? "" : squared ? "≥ " : exact ? "" : "≤ ") + ceiling.text(digits));
+    foot_[kCeiling].push_back(squared ? "" : (!ceiling.low || exact ? "" : "≤ ") + ceiling.text(digits));
+    foot_[kBound].push_back(squared && ceiling.low ? "≥ " + ceiling.text(digits) : "");
     foot_[kChance].push_back(chance.text(digits));
     const auto beside = [&](const std::string& name) {
       sheet_.columns.push_back({{name}, false, block});
@@ -202,7 +208,7 @@ class CellSheet {
 
   struct Part {
     const ColumnKey* key;
-    bool kl, paper;
+    bool kl, paper, squared;
   };
 
   const Rows& rows_;
@@ -216,6 +222,11 @@ class CellSheet {
   std::vector<std::vector<std::string>> foot_;
   Sheet sheet_;
 };
+
+std::string capital(std::string text) {
+  text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
 
 // The meaning of ± in all tables.
 constexpr const char* kHalf = "half of the 95 % interval";
@@ -294,14 +305,13 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
   bool predict = !rows.groups.empty();
   for (const auto& group : rows.groups) predict &= group.value("task.objective") == "\"predict\"";
   const auto further = averaged_further(rows);
-  const bool squared = std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.squared; });
+  const auto squared = static_cast<size_t>(
+      std::count_if(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.squared; }));
+  const std::string metric = squared == 0 ? "accuracy" : squared == rows.cells.size() ? "squared error" : "result";
   const bool paper =
       std::any_of(rows.cells.begin(), rows.cells.end(), [](const Cell& cell) { return cell.paper.has_value(); });
   std::vector<std::string> out = {
-      formatted("{}{}: {}.{}{}",
-                several_splits(rows) ? "Accuracy"
-                : squared            ? "Test result"
-                                     : "Test accuracy",
+      formatted("{}{}: {}.{}{}", several_splits(rows) ? capital(metric) : "Test " + metric,
                 predict ? " of the next symbol" : "", averaged.empty() ? averaging_text(rows) : averaged,
                 further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")),
                 paper ? " The paper's ± is its own." : "")};
@@ -325,9 +335,9 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
     out.push_back(formatted("Chosen from {} settings of {} by mean {} over their common seeds.",
                             least == most ? std::to_string(most) : formatted("{} to {}", least, most),
                             joined(names, " and "),
-                            on_test == 0     ? "valid accuracy"
-                            : on_test == all ? "accuracy on the test set (select_on_test)"
-                                             : "valid accuracy, or on the test set if select_on_test is on,"));
+                            on_test == 0     ? "valid " + metric
+                            : on_test == all ? metric + " on the test set (select_on_test)"
+                                             : "valid " + metric + ", or on the test set if select_on_test is on,"));
   }
   if (const std::string line = protocol_line(rows); !line.empty()) out.push_back(line);
   if (const std::string line = everywhere_line(labels, same); !line.empty()) out.push_back(line);

@@ -135,18 +135,24 @@ class RunSheet {
         const auto found = n_gram_of(result(run));
         return found ? formatted("{} (n {})", fixed(found->accuracy, 3), found->n) : std::string();
       });
-    add("ceiling", [this](size_t run) {
-      const auto& test = result(run).test;
-      if (!test || !test->ceiling) return std::string();
-      if (test->ceiling->mse) return "≥ " + fixed(*test->ceiling->mse, 3);
-      return test->ceiling->exact ? fixed(test->ceiling->accuracy, 3) : "≤ " + fixed(test->ceiling->upper_bound, 3);
-    });
-    add("fraction", [this](size_t run) {
-      const auto& test = result(run).test;
-      if (!test || test->mse || !test->ceiling || !test->ceiling->exact || test->ceiling->accuracy <= 0)
-        return std::string();
-      return fixed(test->accuracy / test->ceiling->accuracy, 3);
-    });
+    const bool squared = any([](const Measurement& m) { return m.mse.has_value(); });
+    const bool accuracies = !squared || any([](const Measurement& m) { return !m.mse; });
+    add(!squared     ? "ceiling"
+        : accuracies ? "ceiling or bound"
+                     : "bound",
+        [this](size_t run) {
+          const auto& test = result(run).test;
+          if (!test || !test->ceiling) return std::string();
+          if (test->ceiling->mse) return "≥ " + fixed(*test->ceiling->mse, 3);
+          return test->ceiling->exact ? fixed(test->ceiling->accuracy, 3) : "≤ " + fixed(test->ceiling->upper_bound, 3);
+        });
+    if (accuracies)
+      add("fraction", [this](size_t run) {
+        const auto& test = result(run).test;
+        if (!test || test->mse || !test->ceiling || !test->ceiling->exact || test->ceiling->accuracy <= 0)
+          return std::string();
+        return fixed(test->accuracy / test->ceiling->accuracy, 3);
+      });
     add("params", [this](size_t run) { return amount(static_cast<double>(result(run).params)); });
     add("state", [this](size_t run) {
       const auto& size = result(run).state_size;

@@ -265,6 +265,17 @@ class Expansion {
     }
   }
 
+  // Of an axis of several keys, those of task and model name its choices; training settings often follow from them.
+  void name_axes() {
+    std::vector<std::string>& out = suite_.axes;
+    for (const auto& axis : file_.axes)
+      for (const auto& choice : axis)
+        for (const auto& [key, setting] : choice)
+          if ((choice.size() == 1 || key.starts_with("task.") || key.starts_with("model.")) &&
+              std::find(out.begin(), out.end(), key) == out.end())
+            out.push_back(key);
+  }
+
   // Reports keys that two axes set, since only one could take effect.
   void check_axes() {
     std::map<std::string, std::pair<size_t, Place>> owner;
@@ -281,6 +292,7 @@ class Expansion {
 
   void expand() {
     check_axes();
+    name_axes();
     size_t count = targets();
     for (const auto& axis : file_.axes) {
       count *= axis.size();

@@ -38,6 +38,7 @@ struct Suite {
   std::string name;
   std::vector<ResolvedConfig> runs;          // in the order of the grid, without duplicates
   std::vector<std::string> select, average;  // axes of its tables besides the default ones
+  std::vector<std::string> axes;             // keys that name the choices of the grid; empty if it was frozen
   size_t merged = 0;                         // combinations that duplicate another one
   size_t skipped = 0;                        // combinations that an override skipped
   // For each position in `runs` with duplicates: the combinations that resolved to the same run, each named by what
@@ -72,6 +73,8 @@ bool is_suite(std::string_view text, const std::string& path);
 // bad_input that begins with `where` for an invalid condition, for a key or value that no run has, and if no run is
 // left.
 void keep_where(Suite& suite, const std::vector<std::string>& conditions, const std::string& where);
+// Keeps the runs with true, which are given for every run.
+void keep_runs(Suite& suite, const std::vector<bool>& kept);
 // Indices of the runs in the order of work: the first seed of every setting, then the second seeds, and so on; within
 // each round in grid order.
 std::vector<size_t> order_of_work(const Suite& suite);

@@ -90,6 +90,12 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
         throw bad_input(where, "no run has " + printable(wanted.key) + " = '" + printable(value) + "', expected " +
                                    join_some(nearest_first(value, {values.begin(), values.end()}), kMaxNamed));
   }
+  if (std::find(kept.begin(), kept.end(), true) == kept.end())
+    throw bad_input(where, "no run of the suite matches all conditions");
+  keep_runs(suite, kept);
+}
+
+void keep_runs(Suite& suite, const std::vector<bool>& kept) {
   Suite out;
   std::set<std::pair<std::string, int64_t>> networks;
   for (size_t i = 0; i < suite.runs.size(); ++i) {
@@ -99,7 +105,6 @@ void keep_where(Suite& suite, const std::vector<std::string>& conditions, const 
     networks.emplace(suite.runs[i].values.model.name, suite.runs[i].values.model.width);
     out.runs.push_back(std::move(suite.runs[i]));
   }
-  if (out.runs.empty()) throw bad_input(where, "no run of the suite matches all conditions");
   suite.runs = std::move(out.runs);
   suite.names = std::move(out.names);
   std::erase_if(suite.matched, [&](const auto& each) { return !networks.contains({each.model, each.width}); });

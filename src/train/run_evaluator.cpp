@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "tasks/ngram_source.h"
 #include "train/gates.h"
 #include "train/network_predictor.h"
 #include "train/samples.h"
@@ -141,7 +142,7 @@ void RunEvaluator::add_records(Result& out) {
   out.decays = std::move(gates.decays);
   out.samples =
       with_memory([&] { return record_samples(network, *data.task, Split::test, eval.chunk, run_.hooks.stop); });
-  run_.announce("n-gram");
+  if (data.task->ngrams()) run_.announce("n-gram");
   out.baselines = measured_baselines(
       data, {out.samples_seen, eval.valid_samples, eval.test_samples, at::get_num_threads(),
              std::filesystem::path(run_.store.folder()).parent_path().string(), run_.hooks.stop, run_.hooks.warning});

@@ -65,7 +65,7 @@ const cell = (series, column, mean, more) => ({
 const column = (id, squared, ceiling) => ({
   id, name: squared ? 'task tracking, squared error' : 'task 1', task: squared ? 'tracking' : 1,
   lines: [squared ? 'task tracking' : 'task 1'], squared,
-  ceiling, ceiling_text: '', n_gram_text: '–', chance_text: '–',
+  ceiling, ceiling_text: squared ? '≥ 0.200' : '0.900', n_gram_text: '–', chance_text: squared ? '–' : '0.100',
 });
 const run = (key, squared, test, ceiling_text) => ({
   key, id: key, folder: key, model: 'a', series: 's0', column: squared ? 'c1' : 'c0', task: 1, seeds_text: '', label: '',
@@ -145,6 +145,22 @@ const claims = {
     const compare = drawn((SB, place) => SB.build_compare(place, {}), [both[1]]);
     assert.doesNotMatch(compare.textContent, /points|accuracy/);
   },
+  'limits of squared errors are bounds, and empty lines are left out'() {
+    const foot = columns => drawn(summary, columns).styled('matrix')[0].of('tfoot')[0].of('tr')
+      .map(line => line.children.filter(node => node instanceof Element).map(node => node.textContent));
+    assert.deepEqual(foot([both[1]]), [['bound', '', '≥ 0.200']]);
+    assert.deepEqual(foot([both[0]]), [['ceiling', '', '0.900'], ['chance', '', '0.100']]);
+    assert.deepEqual(foot(both).map(line => line[0]), ['ceiling', 'bound', 'chance']);
+    assert.doesNotMatch(drawn(summary, [both[1]]).styled('cells')[0].textContent, /ceiling[^ ]/);
+  },
+  'vectors are shown by their norm, and pauses are marked'() {
+    const SB = page(both), place = new Element('div');
+    Object.assign(SB.data.samples[1], {dense: true});
+    Object.assign(SB.data.samples[1].elements[0], {symbol: '1.83', paused: true});
+    SB.build_try(place, {sample: 'c1-0'});
+    assert.match(place.textContent, /boxes show their norm, dashed ones are pauses.*1\.83, pause/s);
+    assert.match(place.textContent, /Element 0 of 1: pause, norm/);
+  },
   'a page of accuracies says accuracy'() {
     assert.match(drawn(summary, [both[0]]).textContent, /Accuracy.*Of the ceiling/s);
   },
@@ -161,7 +177,7 @@ const claims = {
   'runs sort by what is better, bounds included'() {
     const table = drawn((SB, place) => SB.build_runs(place, {})).styled('runs')[0];
     assert.deepEqual(sorted(table, 'test'), ['0.7', '0.5', '0.3', '1.5']);
-    assert.deepEqual(sorted(table, 'ceiling'), ['0.9', '≤ 0.8', '≥ 0.1', '≥ 0.2']);
+    assert.deepEqual(sorted(table, 'ceiling or bound'), ['0.9', '≤ 0.8', '≥ 0.1', '≥ 0.2']);
   },
   'try it speaks of gaps and the grammar only for tasks that have them'() {
     const text = columns => drawn((SB, place) => SB.build_try(place, {}), columns).textContent;

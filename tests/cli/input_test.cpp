@@ -128,6 +128,20 @@ TEST(OtherKinds, RejectWhatTheyDoNotHaveInOneLine) {
           "[ceiling --baselines] kind text has n-grams but no ceiling");
 }
 
+TEST(OtherKinds, ShowOfTextHasCharactersAndMarksSpans) {
+  const TemporaryFolder folder;
+  const std::string corpus = folder.file("corpus.txt");
+  std::string text;
+  for (int i = 0; i < 30'000; ++i) text += "to be\n";
+  std::ofstream(corpus) << text;
+  const Outcome shown = run({"show", "--kind", "text", "--set", "task.file=" + corpus, "--set",
+                             "task.span_probability=0.3", "--elements", "60", "--color", "never"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  for (const char* part : {" t ", " · ", " \\x0a ", "[t]"})
+    EXPECT_NE(shown.out.find(part), std::string::npos) << part << "\n" << shown.out;
+  EXPECT_EQ(shown.out.find(" 116 "), std::string::npos) << shown.out;
+}
+
 TEST(OptionsWithAnEffect, AreAcceptedAtAnyValue) {
   const auto taken = [](const std::vector<std::string>& arguments) { EXPECT_TRUE(exits(run(arguments + kSmall), 0)); };
   taken({"generate", "--count", "2", "--task", "2", "--gap-min", "1", "--out", "-"});

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "cli/program_run.h"
 #include "store/result.h"
 #include "store/run_lock.h"
@@ -381,6 +382,24 @@ TEST_F(SuiteProcesses, CountRunsOfReusedArchiveAsDone) {
   ASSERT_EQ(std::system(("tar -xf " + folder_.file("one.tar") + " -C " + root()).c_str()), 0);
   EXPECT_NE(run(command(file) + std::vector<std::string>{"--list"}).err.find("0 missing"), std::string::npos);
   EXPECT_EQ(run({"check", root(), folder_.file("one.tar")}).code, 0);
+}
+
+TEST_F(SuiteProcesses, TableOfSelectedRunsKeepsOtherFinishedRuns) {
+  const std::string file = write(suite_text("3"));
+  const auto selected = [&](const char* seed) {
+    return run(command(file) + std::vector<std::string>{"--where", std::string("run.seed=") + seed});
+  };
+  ASSERT_EQ(selected("1").code, 0);
+  const auto finished = [&] {
+    return nlohmann::json::parse(whole_file(root() + "/table.json")).at("finished").get<int>();
+  };
+  EXPECT_EQ(finished(), 1) << "runs that were not asked for are not missing";
+  EXPECT_TRUE(nlohmann::json::parse(whole_file(root() + "/table.json")).at("missing").empty());
+  ASSERT_EQ(selected("2").code, 0);
+  EXPECT_EQ(finished(), 2);
+  const std::string both = whole_file(root() + "/table.txt");
+  ASSERT_EQ(run(command(file)).code, 0);
+  EXPECT_EQ(whole_file(root() + "/table.txt"), both);
 }
 
 // Several ranks share a run's work, so their time says nothing about a run in one process.

@@ -524,7 +524,8 @@ TEST(DataIdentity, DependsOnAllThatChangesSamplesAndOnNothingElse) {
 }
 
 TEST(TaskFile, AMissingOneIsOneLine) {
-  EXPECT_EQ(fault_of("[task]\nkind = 'text'\n"), "[task.file] expected the path of a file, run.toml:1:1");
+  EXPECT_EQ(fault_of("[task]\nkind = 'text'\n"),
+            "[task.file] expected the path of a file, --set task.file=PATH, run.toml:1:1");
   const std::string line = fault_of("[task]\nkind = 'text'\nfile = '/no/such.txt'\n");
   EXPECT_TRUE(has(line, "[task.file] ", "/no/such.txt", ", run.toml:3:8")) << line;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;

@@ -81,7 +81,8 @@ TEST(Schedule, FaultsAreOneLine) {
                                  " cannot be scheduled for this task, "
                                  "expected task.length, "))
         << key;
-  EXPECT_EQ(fault("{task.gap_min = {from = 60, over = 1}}"), "[train.schedule] update 0: task.gap min (60) > max (50)");
+  EXPECT_EQ(fault("{task.gap_min = {from = 60, over = 1}}"),
+            "[train.schedule] update 0: task.gap_min (60) > task.gap_max (50)");
   EXPECT_EQ(fault_of("[task]\nkind = 'dyck'\n", {"train.schedule={task.noise = {from = 0, over = 1}}"}).substr(0, 54),
             "[train.schedule] task.noise is no key of this task, ex");
 }

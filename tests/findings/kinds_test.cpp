@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "findings/page.h"
 #include "suites/experiment.h"
 #include "worlds.h"
 
@@ -56,6 +57,34 @@ TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
   EXPECT_EQ(other.comparisons[0].decides,
             (std::vector<std::string>{"GRU on word_problem at scale quick, corrected protocol",
                                       "Mamba2 on word_problem at scale quick, corrected protocol"}));
+}
+
+TEST(KindClaims, FindingsTellOfUnusedQuickRuns) {
+  auto runs = parity_runs(as_published);
+  EXPECT_EQ(unused_runs(rows_from(runs), shipped_claims()),
+            "18 runs of scale quick are not used: the page shows small and paper");
+  for (auto& run : runs) run.result.params = 4'700'000;
+  EXPECT_EQ(unused_runs(rows_from(runs), shipped_claims()), "");
+}
+
+TEST(OneSidedRuns, NameTheModelWithoutRuns) {
+  const Claims& claims = shipped_claims();
+  const Rows rows = rows_from(table_runs(as_in_the_paper, "[1, 2, 3]", R"(["delta_net"])"));
+  const auto told = [&](const std::string& claim, const std::string& scale) {
+    return verdict_text({}, {judge(rows, claims, *claims.find(claim), scale)}, rows);
+  };
+  for (const std::string scale : {"", "small"}) {
+    const std::string text = told("gates", scale);
+    EXPECT_NE(
+        text.find("  UNDECIDED: no runs of some of its models at " + (scale.empty() ? "any scale" : "scale " + scale) +
+                  "\n    missing: Gated DeltaNet on task 1 at scale small, corrected protocol\n"),
+        std::string::npos)
+        << text;
+    EXPECT_NE(text.find("  undecided (no runs of some of its models)\n"), std::string::npos) << text;
+    for (const char* model : {"missing: DeltaNet", "missing: GLA"})
+      EXPECT_EQ(text.find(model), std::string::npos) << text;
+  }
+  EXPECT_NE(told("gates", "paper").find("  UNDECIDED: no runs of it at scale paper\n"), std::string::npos);
 }
 
 TEST(KindClaims, IgnoreRunsTrainedInAnotherWay) {

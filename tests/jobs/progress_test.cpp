@@ -224,6 +224,17 @@ TEST(RunNames, HaveModelTaskSeedAndFewestDistinguishingKeys) {
       << "what follows from the task is not said";
 }
 
+TEST(RunNames, HaveKeysOfTheGridThatDiffer) {
+  const Suite suite = parse_suite(
+      "[grid]\nwhich = [{task.machine = 'parity', task.length = 40}, {task.machine = 'a5', task.length = 32}]\n"
+      "model.name = ['delta_net']\nmodel.expand_k = [1, 2]\ntrain.seed = [1, 2]\n[task]\nkind = 'word_problem'\n",
+      "suite.toml", {}, {});
+  const auto all = run_names(suite.runs, suite.axes);
+  ASSERT_EQ(all.size(), 8U);
+  EXPECT_EQ(all[0], "delta_net  task word_problem  length 40  machine parity  expand_k 1  train.seed 1") << all[0];
+  EXPECT_EQ(all[7], "delta_net  task word_problem  length 32  machine a5      expand_k 2  train.seed 2") << all[7];
+}
+
 TEST(Overview, SchedulesRunsOverParallelJobs) {
   EXPECT_DOUBLE_EQ(seconds_in_parallel({}, 2), 0);
   EXPECT_DOUBLE_EQ(seconds_in_parallel({4, 4, 4}, 2), 8) << "the third waits for one of the others";

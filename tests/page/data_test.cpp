@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/number.h"
+#include "config/data.h"
 #include "made_up.h"
 #include "report/folder.h"
 #include "report/statistics.h"
@@ -186,6 +187,36 @@ TEST_F(ThreeGrammars, SamplesNameStatesAndIncludeEveryModel) {
   EXPECT_EQ(sample.elements[1].gap_symbols, (std::vector<std::string>{"·", "C"}));
   EXPECT_EQ(sample.models[0].beliefs[0][0].first, sample.elements[0].state);
   EXPECT_EQ(sample.models[0].beliefs[0][0].second, .75);
+}
+
+// Frames of signals are vectors, which results do not hold: the page draws them again.
+TEST(Page, SamplesOfVectorsShowNormsAndPauses) {
+  TemporaryFolder root;
+  const ResolvedConfig config = resolve_text("[task]\nkind = \"signals\"\nlength = 12\n[train]\nupdates = 100\n");
+  Batch batch;
+  make_data(config.values).task->fill(Split::test, 3, 1, batch);
+  Result r = result_of(config);
+  SampleRecord sample{3, 12, {}};
+  for (size_t e = 0; e < 12; ++e) sample.elements.push_back({-1, batch.state[e], 0, {}, {{batch.state[e], 1}}, {}});
+  r.samples = {sample, sample};
+  r.samples[1].index = 4;  // with the states of sample 3: nothing true is known of its frames
+  finish_run(root.file(""), config, r);
+  const PageData data = page_of(root.file(""));
+  ASSERT_EQ(data.samples.size(), 2U);
+  size_t pauses = 0;
+  for (size_t e = 0; e < 12; ++e) {
+    double sum = 0;
+    for (int c = 0; c < batch.channels; ++c)
+      sum += std::pow(batch.dense[e * static_cast<size_t>(batch.channels) + static_cast<size_t>(c)], 2);
+    EXPECT_EQ(data.samples[0].elements[e].symbol, fixed(std::sqrt(sum), 2)) << e;
+    EXPECT_EQ(data.samples[0].elements[e].paused, batch.gap[e] == 1) << e;
+    pauses += batch.gap[e];
+    EXPECT_EQ(data.samples[1].elements[e].symbol, "·");
+  }
+  EXPECT_GT(pauses, 0U);
+  const Json json = page_json(data, {});
+  EXPECT_TRUE(json["samples"][0]["dense"].get<bool>());
+  EXPECT_FALSE(json["samples"][1].contains("dense"));
 }
 
 TEST_F(ThreeGrammars, PageListsModelsAndMethodDescribesRuns) {

@@ -162,6 +162,16 @@ class KindTest(unittest.TestCase):
         self.assertEqual(direct.mse, found.test.ceiling.mse)
         self.assertAlmostEqual(direct.counted, found.test.mse, places=5)
 
+    def test_samples_of_tracking_have_values_and_no_answers(self):
+        task = sb.Task(kind="tracking", length=30)
+        sample, batch = task.sample("test", 5), task.batch("test", [0, 5])
+        assert np.array_equal(sample.values, batch.values[1]) and sample.values.std() > 0.1
+        assert (sample.targets == -1).all() and (sample.states == -1).all() and (batch.states == -1).all()
+        assert (batch.targets == 0).all(), "every frame is asked"
+        found = sample.to_dict()
+        assert set(found) == {"index", "frames", "values"} and np.allclose(found["values"], sample.values)
+        assert sb.Task(kind="copying").sample("test", 0).values is None
+
     def test_records_and_tables(self):
         with tempfile.TemporaryDirectory() as runs:
             corpus = os.path.join(runs, "corpus.txt")
@@ -279,6 +289,8 @@ class KindTest(unittest.TestCase):
             sb.Task(kind="tracking").grammar
         with self.assertRaisesRegex(ValueError, "number is missing"):
             sb.Task()
+        with self.assertRaisesRegex(ValueError, "expected 0 to 4, got 'dyck'; other tasks are kind='dyck'"):
+            sb.Task("dyck")
 
     @unittest.skipIf(torch is None, "no torch")
     def test_training_learns(self):

@@ -149,6 +149,16 @@ class StandingTest(TemporaryFolder):
         with self.assertRaisesRegex(ValueError, r"\[freeze\] run \w+: task tracking is scored by squared error; ranks need accuracies"):
             frozen(kind="tracking", test=SimpleNamespace(mse=0.1))
 
+    @unittest.skipIf(sys.version_info < (3, 11), "no tomllib")
+    def test_a_scale_is_named_as_shipped_configs_are(self):
+        archive = SOURCE / "results" / "quick.tar.gz"
+        for name in ("scales/quick", "configs/scales/quick.toml"):
+            self.assertEqual(json.loads(freeze([archive], name))["scale"], "quick")
+        with self.assertRaisesRegex(ValueError, r"^\[freeze\] no such file and no shipped config .*'scales/quik'; did you mean 'scales/quick'\?$"):
+            freeze([archive], "scales/quik")
+        with self.assertRaisesRegex(ValueError, r"^\[freeze\] expected the file of a scale, such as scales/quick, got .*example"):
+            freeze([archive], "example")
+
     def test_a_file_that_is_none_is_an_error(self):
         (self.folder / "bad.json").write_text("{}")
         with self.assertRaisesRegex(ValueError, r"\[peers\] .*bad\.json is no file of frozen results"):
@@ -275,6 +285,10 @@ class RankTest(TemporaryFolder):
             ValueError, r"^\[rank\] task, no results of 'recall' to compare with at scale tiny, which has 1, 3, 2; train models on it, and name .*$"
         ):
             self.rank(mixers.MinGru, task="recall")
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] task, expected 1 to 4 or a kind of task, copying, .*, got 'recal', did you mean recall\?$"):
+            self.rank(mixers.MinGru, task="recal")
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] task tracking is scored by squared error and cannot be ranked"):
+            self.rank(mixers.MinGru, task="tracking")
         self.assertFalse(self.out.exists())
 
     def test_the_budget_counts_from_the_start(self):

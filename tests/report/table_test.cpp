@@ -427,6 +427,42 @@ TEST(Table, ShowsTheNGramAboveTheCeiling) {
   EXPECT_TRUE(has(run_table(rows, TableFormat::text), "0.710 (n 6)"));
 }
 
+Rows tracking_rows(const std::string& grid) {
+  return rows_of(suite_of("[task]\nkind = 'tracking'\n[grid]\n" + grid), [](Result& r) {
+    r.test->mse = .4;
+    r.test->ceiling->mse = .25;
+    if (r.valid) r.valid->mse = .4;
+  });
+}
+
+TEST(Table, LimitOfSquaredErrorsIsABound) {
+  const Rows rows = tracking_rows("train.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n");
+  const std::string text = cell_table(rows, TableFormat::text);
+  EXPECT_TRUE(foot_row(text, "bound").ends_with("≥ 0.250")) << text;
+  EXPECT_TRUE(has(text, "Test squared error: ", "by mean valid squared error over"));
+  for (const char* word : {"ceiling", "chance", "accuracy"}) EXPECT_EQ(text.find(word), std::string::npos) << text;
+  const std::string runs = run_table(rows, TableFormat::text);
+  EXPECT_TRUE(has(runs, "bound")) << runs;
+  for (const char* word : {"ceiling", "fraction"}) EXPECT_EQ(runs.find(word), std::string::npos) << runs;
+}
+
+TEST(Table, ColumnsShowOnlyKeysOfTheirKind) {
+  const Rows rows =
+      rows_of(suite_of("[grid]\nwhich = [{task.kind = 'word_problem', task.machine = 'parity'}, {task.kind = "
+                       "'word_problem', task.machine = 'a5'}, {task.kind = 'dyck', eval.every = 7}]\n"));
+  const std::string text = cell_table(rows, TableFormat::text);
+  EXPECT_TRUE(has(text, "machine parity", "machine a5", "task dyck"));
+  EXPECT_EQ(text.find("machine –"), std::string::npos) << text;
+  EXPECT_EQ(text.find("every"), std::string::npos) << text;
+}
+
+TEST(Table, ScheduleAndStretchAreShownEvenIfTheTaskDecidesThem) {
+  const Rows rows = rows_of(suite_of(
+      "[grid]\nwhich = [{task.kind = 'word_problem', task.reveal = 0.1, train.schedule = {task.reveal = {from = 0.5, "
+      "over = 0.8}}}, {task.kind = 'dyck'}]\n"));
+  EXPECT_TRUE(has(cell_table(rows, TableFormat::text), "schedule"));
+}
+
 TEST(Table, OmitsNGramForEarlierResults) {
   const Rows rows = rows_of(suite_of("[grid]\nrun.seed = [1, 2]\n"), [](Result& r) {
     r.baselines = BaselineFigures{.01, .98, {.1, .2, .3, .4}, {}, {}, 1000, 50};

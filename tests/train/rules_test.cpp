@@ -34,6 +34,29 @@ std::string fault(const std::string& text, const ModelRules& rules = model_rules
   return error_line([&] { resolved(text, rules); });
 }
 
+// A shipped config may be tried with another model, whatever switches its own model has.
+TEST(Overrides, OfTheModelDropSwitchesOfTheFileThatItLacks) {
+  const std::string text = "[model]\nname = 'delta_net'\nnegative_eigenvalues = true\nheads = 2\n";
+  const auto with = [&](const std::vector<std::string>& overrides) {
+    return resolve_config_text(text, "run.toml", overrides, model_rules());
+  };
+  const ResolvedConfig gru = with({"model.name=gru"});
+  EXPECT_FALSE(gru.values.model.switches.contains("negative_eigenvalues"));
+  EXPECT_EQ(gru.run_id, resolved("[model]\nname = 'gru'\n").run_id);
+  ASSERT_FALSE(gru.notes.empty());
+  EXPECT_TRUE(std::any_of(gru.notes.begin(), gru.notes.end(), [](const std::string& note) {
+    return note.starts_with("model.negative_eigenvalues is not used: gru has no such switch, run.toml:3");
+  })) << gru.notes.front();
+  EXPECT_EQ(with({"model.name=gated_delta_net"}).values.model.switches.at("heads"), "2");
+  EXPECT_TRUE(with({"model.name=gated_delta_net"}).notes.empty());
+  // What the same command line asks for, and what a file alone says, stays an error.
+  for (const std::vector<std::string>& overrides :
+       {std::vector<std::string>{"model.name=gru", "model.negative_eigenvalues=true"},
+        {"model.name=delta_net", "model.d_state=4"}})
+    EXPECT_NE(error_line([&] { with(overrides); }), "") << overrides[1];
+  EXPECT_NE(fault("[model]\nname = 'gru'\nnegative_eigenvalues = true\n"), "");
+}
+
 const std::map<std::string, std::vector<std::string>>& switch_values() {
   static const std::map<std::string, std::vector<std::string>> values = {
       {"heads", {"1", "2", "4", "'4'"}},

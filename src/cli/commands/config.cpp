@@ -60,6 +60,7 @@ Exit show(const Options& options) {
     return Exit::done;
   }
   const ResolvedConfig config = resolve_config_text(text, options.file, options.overrides, rules);
+  for (const auto& note : config.notes) complain("note: " + note);
   const RankPlace place = rank_place(process_environment());
   if (!options.json.empty()) {
     Json shown = Json::parse(config_json(config));

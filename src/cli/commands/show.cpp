@@ -53,8 +53,9 @@ GapText gap_text(const Batch& batch, int element) {
 Exit run(const Options& options) {
   if (options.kind.asked()) {
     const auto task = options.kind.task(options.grammar, options.sequences, options.task);
-    print(sample_text(*task, options.kind.name(), parse_split(options.sequences.split), options.index, options.from,
-                      options.elements, options.color));
+    print(sample_text(*task, options.kind.name(), options.kind.shows_bytes(options.grammar, options.sequences),
+                      parse_split(options.sequences.split), options.index, options.from, options.elements,
+                      options.color));
     return Exit::done;
   }
   if (options.task.asks_objective())

@@ -51,6 +51,8 @@ Exit run(const Options& options) {
   rules.shipped = shipped_folder();
   const ResolvedConfig config =
       with_gpu(place, [&] { return resolve_config_text(text, options.file, options.overrides, rules); });
+  if (place.rank == 0)
+    for (const auto& note : config.notes) complain("note: " + note);
   if (!without_gpus) expect_gpu(config, place);
   tell_unusable_gpu({config});
   use_threads(options.threads, place.local_world_size);
