@@ -6,7 +6,6 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "config/protocol.h"
-#include "findings/arms.h"
 #include "findings/findings_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
@@ -110,20 +109,6 @@ std::string findings_page(const Rows& rows, const Claims& claims, const std::str
                    "\n`selectivbench experiments findings` writes this page from the runs in {} and from "
                    "`configs/experiments/claims.toml`; nothing in it is typed by hand.\n",
                    code(source));
-}
-
-std::string unused_runs(const Rows& rows, const Claims& claims) {
-  const Scale* quick = claims.scale("quick");
-  if (!quick) return "";
-  const auto unused = std::count_if(rows.group_of.begin(), rows.group_of.end(),
-                                    [&](size_t group) { return of_scale(rows, rows.groups[group], *quick, {}); });
-  std::vector<std::string> shown;
-  for (const auto& scale : claims.scales)
-    if (&scale != quick) shown.push_back(scale.name);
-  return unused == 0
-             ? ""
-             : formatted("{} of scale {} {} not used: the page shows {}", counted(static_cast<size_t>(unused), "run"),
-                         quick->name, unused == 1 ? "is" : "are", joined(shown, " and "));
 }
 
 std::string top_table(const Rows& rows, const Claims& claims) {

@@ -13,9 +13,6 @@ namespace sb {
 std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source,
                           const ValidCurves& curves = {});
 
-// A line on runs of a scale that the page does not show; empty without such runs.
-std::string unused_runs(const Rows& rows, const Claims& claims);
-
 // The short form of the results table.
 std::string top_table(const Rows& rows, const Claims& claims);
 

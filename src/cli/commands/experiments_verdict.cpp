@@ -137,7 +137,6 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
     if (made != readme) stale.emplace_back(options.readme, made);
   }
   if (options.out == "-") print(page);
-  if (const std::string note = unused_runs(rows, claims); !note.empty()) complain("note: " + note);
   for (const auto& note : rows.notes)
     if (note.kind == Note::Kind::left_out) complain("note: " + note);
   for (const auto& line : above_ceiling(rows)) complain("wrong: " + line);
