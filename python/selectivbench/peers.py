@@ -143,11 +143,12 @@ def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLik
     """
     import tomllib
 
-    scale_file = config_file("freeze", path("freeze", scale_file))
+    given = path("freeze", scale_file)
+    scale_file = config_file("freeze", given)
     with open(scale_file, "rb") as file:
         scale = tomllib.load(file)
     if "match_target" not in scale.get("suite", {}):
-        raise ValueError(f"[freeze] expected the file of a scale, such as scales/quick, got {shown(scale_file)}")
+        raise ValueError(f"[freeze] expected the file of a scale, such as scales/quick, got {shown(given)}")
     runs = [run for run in load_runs(*roots) if run.status == "done" and not run.external and run.test is not None]
     runs = [run for run in runs if run.grammar_seed != CHOICE_SEED]
     if not runs:

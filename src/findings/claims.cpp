@@ -68,9 +68,6 @@ Claim claim_of(const TomlValue& block, bool deviation) {
                        {"comparisons", [&](auto& member) { rows = &member; }}});
   if (out.id.empty() || out.title.empty() || out.sentence.empty())
     throw toml_fault("expected id, title and sentence", block.place);
-  if (out.number > 0 && !out.section.empty())
-    throw toml_fault("number and section, expected one of them: claims of the paper have a number, others a section",
-                     block.place);
   if (rows && rows->value.list())
     for (const auto& row : *rows->value.list()) read_comparisons(defaults, row, out.comparisons);
   if (out.comparisons.empty() && !(deviation && !rows)) throw toml_fault("expected a list of comparisons", block.place);

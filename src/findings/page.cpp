@@ -65,12 +65,7 @@ std::string claims_text(const std::vector<ClaimVerdict>& verdicts, const Claims&
       if (verdict.claim->section == section) own.push_back(verdict);
     if (own.empty()) continue;
     out += formatted("\n## {}\n\n{}", section.empty() ? "The claims" : cell(section), claims_overview(own));
-    if (section.empty())
-      out += method_text();
-    else
-      out +=
-          "\nAt `quick`, networks of one or two layers train for minutes on two cores; its verdicts are about such "
-          "networks.\n";
+    if (section.empty()) out += method_text();
     for (const auto& verdict : own) out += claim_section(verdict, claims);
   }
   return out;

@@ -123,10 +123,6 @@ std::string other_settings(const std::vector<Choice>& chosen, const std::vector<
 
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim) {
   std::vector<ScaleVerdict> out;
-  if (!claim.section.empty()) {
-    for (const auto& scale : claims.scales) out.push_back(judge(rows, claims, claim, scale, corrected_protocol));
-    return out;
-  }
   for (const char* protocol : {corrected_protocol, published_protocol})
     for (const auto& scale : claims.scales) {
       if (scale.name != "quick") out.push_back(judge(rows, claims, claim, scale, protocol));

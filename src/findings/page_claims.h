@@ -8,8 +8,7 @@
 
 namespace sb {
 
-// The strata that the page judges. Claims of the paper: both protocols at every scale except quick, which is too small
-// for them. Claims in sections of their own: the corrected protocol at every scale.
+// The strata that the page judges: both protocols at every scale except quick, which only demonstrates the program.
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim);
 
 std::string claims_overview(const std::vector<ClaimVerdict>& verdicts);

@@ -59,11 +59,6 @@ TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
                                       "Mamba2 on word_problem at scale quick, corrected protocol"}));
 }
 
-TEST(KindClaims, FindingsShowThemAtQuick) {
-  const std::string page = findings_page(rows_from(parity_runs(as_published)), shipped_claims(), "results/");
-  EXPECT_NE(page.find("| Parity needs negative eigenvalues | supported | no runs | no runs |"), std::string::npos);
-}
-
 TEST(OneSidedRuns, NameTheModelWithoutRuns) {
   const Claims& claims = shipped_claims();
   const Rows rows = rows_from(table_runs(as_in_the_paper, "[1, 2, 3]", R"(["delta_net"])"));

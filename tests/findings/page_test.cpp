@@ -55,8 +55,6 @@ TEST(FindingsPage, PutsClaimsOfSectionUnderItsHeading) {
   EXPECT_LT(page.find("\n## The claims\n"), heading);
   EXPECT_LT(heading, page.find("\n## Deviations from the published protocol\n"));
   EXPECT_EQ(count(page, "\nModels are compared on the same grammars"), 1U);
-  EXPECT_EQ(page.substr(0, heading).find("corrected, quick"), std::string::npos);
-  EXPECT_EQ(count(page.substr(heading), "| claim | corrected, quick | corrected, small | corrected, paper |"), 3U);
   for (const auto& claim : shipped_claims().claims) {
     const bool apart = !claim.section.empty();
     EXPECT_EQ(
