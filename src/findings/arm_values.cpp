@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "findings/arms.h"
 #include "findings/choices.h"
+#include "findings/protocol.h"
 #include "report/cells.h"
 
 namespace sb {
@@ -102,33 +103,56 @@ std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
   return sum / static_cast<double>(asked.size());
 }
 
-}  // namespace
-
-namespace {
-
-void name_failed(const Rows& rows, const Claims& claims, const Group& group, ArmFigures& arm) {
+// The group's runs that count: those of the chosen setting, repeats in place of failed ones. The failed ones are named.
+std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const Group& group, ArmFigures& arm) {
+  std::vector<size_t> out;
+  const auto lr_of = [&](size_t run) { return plain_value(key_of(rows.runs[run].result.config, "train.lr")); };
+  const auto replace = [&](size_t run, const std::string& words) {
+    const auto repeat = repeat_of(rows, group, run);
+    if (!repeat) return arm.failed.push_back(words);
+    arm.repeated.push_back(formatted("{}, {}: learning rate {}, because training failed at {}",
+                                     model_title(group.model()), seeds_text(rows, run), lr_of(*repeat), lr_of(run)));
+    out.push_back(*repeat);
+  };
+  for (const size_t run : group.averaged) {
+    if (is_choice(rows, claims, run)) continue;
+    if (const auto words = collapsed_run(rows, run))
+      replace(run, "collapsed: " + *words);
+    else
+      out.push_back(run);
+  }
   for (size_t i = 0; i < group.candidates.size(); ++i) {
     if (group.chosen && group.chosen != i) continue;
-    for (const size_t run : group.candidates[i].diverged)
-      if (!is_choice(rows, claims, run)) {
-        const LostRun lost = diverged_run(rows, run);
-        arm.failed.push_back(formatted("{} ({}): diverged", lost.words, lost.id));
-      }
+    for (const size_t run : group.candidates[i].diverged) {
+      if (is_choice(rows, claims, run)) continue;
+      const LostRun lost = diverged_run(rows, run);
+      replace(run, formatted("{} ({}): diverged", lost.words, lost.id));
+    }
   }
+  return out;
 }
 
 }  // namespace
+
+std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t failed) {
+  const Result& lost = rows.runs[failed].result;
+  std::optional<size_t> out;
+  for (const auto& candidate : group.candidates)
+    for (const size_t run : candidate.runs) {
+      const Result& r = rows.runs[run].result;
+      if (r.run_seed != lost.run_seed || r.grammar_seed != lost.grammar_seed || r.train_seed != lost.train_seed)
+        continue;
+      if (r.lr >= lost.lr || collapsed_run(rows, run)) continue;
+      if (!out || r.lr > rows.runs[*out].result.lr) out = run;
+    }
+  return out;
+}
 
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t number,
                                   ArmFigures& arm) {
   const Group& group = rows.groups[number];
   std::map<Unit, std::vector<double>> values;
-  for (const size_t run : group.averaged) {
-    if (is_choice(rows, claims, run)) continue;
-    if (const auto words = collapsed_run(rows, run)) {
-      arm.failed.push_back("collapsed: " + *words);
-      continue;
-    }
+  for (const size_t run : counting_runs(rows, claims, group, arm)) {
     const bool speed = comparison.statistic == Statistic::throughput;
     const auto value =
         speed && !had_device_alone(rows, run) ? std::nullopt : value_of(rows.runs[run], group, comparison);
@@ -140,11 +164,11 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
     if (const auto& baselines = rows.runs[run].result.baselines; baselines && comparison.gaps.empty())
       if (const auto n_gram = baselines->best_n_gram()) arm.n_grams[unit] = *n_gram;
+    if (comparison.against_chance) arm.chance = rows.runs[run].result.chance;
     // Speeds are compared on one device.
     if (speed) unit.push_back(rows.runs[run].result.made->device);
     values[unit].push_back(*value);
   }
-  name_failed(rows, claims, group, arm);
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;

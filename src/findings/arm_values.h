@@ -6,8 +6,12 @@
 
 namespace sb {
 
+// The run that stands for a diverged or collapsed one: the same seeds at the next lower learning rate at which training
+// did not fail.
+std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t failed);
+
 // Means per grammar over the seeds (initialisation and order) of the group's chosen setting. Runs on the grammar of the
-// choices and failed runs are excluded. `arm` receives what went into the means, and the failed runs.
+// choices are excluded, and failed runs without a repeat. `arm` receives what went into the means, and the failed runs.
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t group,
                                   ArmFigures& arm);
 

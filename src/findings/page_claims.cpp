@@ -39,7 +39,13 @@ std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::op
   if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop ||
       c.statistic == Statistic::excess_error)
     return effect_text(c, figure->mean);
-  return share(figure->mean);
+  return share(figure->mean + arm.chance);
+}
+
+std::string second_figure(const ComparisonVerdict& one) {
+  const Comparison& c = *one.comparison;
+  if (c.against_chance && one.a && one.a->n > 0) return formatted("chance {}", share(one.figures.a.chance));
+  return c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b);
 }
 
 std::string paper_text(const ComparisonVerdict& one) {
@@ -59,13 +65,15 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     if (!one.has_runs()) continue;
     const bool any = one.effect.n > 0;
     out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
-                     arm_figure(c, one.figures.a, one.a), c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b),
+                     arm_figure(c, one.figures.a, one.a), second_figure(one),
                      any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
                      paper_text(one), evidence_text(one), c.reported ? "reported" : one.words());
     say(units, unit_text(c));
     for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum), line));
-    for (const auto* arm : {&one.figures.a, &one.figures.b})
+    for (const auto* arm : {&one.figures.a, &one.figures.b}) {
       for (const auto& run : arm->failed) say(below, "Failed, and in no mean: " + cell(run) + ".");
+      for (const auto& run : arm->repeated) say(below, "Repeated: " + cell(run) + ".");
+    }
   }
   for (const auto& line : lost_lines(lost_of(stratum))) say(below, cell(line) + ".");
   return out;

@@ -32,6 +32,8 @@ struct ArmFigures {
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words
+  std::vector<std::string> repeated;    // runs at a lower learning rate that stand for failed ones; in words
+  double chance = 0;                    // that was subtracted from the values
   std::set<Unit> too_few;               // grammars with fewer runs than the best is taken of
   std::vector<std::string> unmeasured;  // runs without the requested gap lengths, or, for speeds, a device of their own
   std::vector<int64_t> params;          // of the networks, one per model and level

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "findings/arm_values.h"
 #include "findings/arms.h"
 #include "findings/choices.h"
 #include "findings/lost_runs.h"
@@ -142,6 +143,9 @@ class Filler {
                      share(r.test->accuracy), share(r.baselines->n_gram[0]));
   }
 
+  // "The mean has the run at 0.002."
+  std::string repeat_text(size_t run) const { return formatted("The mean has the run at {}.", lr_of(run)); }
+
   std::string lr_of(size_t run) const { return plain_value(key_of(rows_.runs[run].result.config, "train.lr")); }
 
   ResultValue of_group(size_t number, const ResultPlace& place) const {
@@ -151,11 +155,13 @@ class Filler {
     std::vector<double> values;
     for (const size_t run : group.averaged) {
       if (is_choice(rows_, claims_, run)) continue;
-      if (collapsed_run(rows_, run)) {
-        out.footnotes.push_back(collapse_text(run));
-      } else if (const auto value =
-                     measured(rows_.runs[run], place, [](const Measurement& m) { return std::optional(m.accuracy); })) {
-        runs.push_back(run);
+      const bool failed = collapsed_run(rows_, run).has_value();
+      const std::optional<size_t> counts = failed ? repeat_of(rows_, group, run) : run;
+      if (failed) out.footnotes.push_back(collapse_text(run) + (counts ? " " + repeat_text(*counts) : ""));
+      if (!counts) continue;
+      if (const auto value =
+              measured(rows_.runs[*counts], place, [](const Measurement& m) { return std::optional(m.accuracy); })) {
+        runs.push_back(*counts);
         values.push_back(*value);
       }
     }

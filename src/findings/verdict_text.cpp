@@ -24,6 +24,8 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
     const Figures& f = one.figures;
     for (const auto& line : below_n_gram(one)) say(line);
     for (const auto* arm : {&f.a, &f.b})
+      for (const auto& run : arm->repeated) say("repeated: " + run);
+    for (const auto* arm : {&f.a, &f.b})
       for (const auto& run : arm->unmeasured)
         say((one.comparison->statistic == Statistic::throughput ? "shared its device: "
              : one.comparison->kind.empty()                     ? "without these gap lengths: "

@@ -155,6 +155,30 @@ TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
   EXPECT_TRUE(has(findings_page(rows, shipped_claims(), "results/"), "- collapsed, in no mean: transformer"));
 }
 
+TEST(FindingsPage, LetsARunAtALowerRateStandForACollapsedOne) {
+  auto runs = both_protocols();
+  for (auto& run : runs) run.result.baselines = BaselineFigures{.009, {}, {.06, .2}, 2, .01, 1000, 50};
+  const auto failed = std::find_if(runs.begin(), runs.end(), [](const TableRun& run) {
+    return run.result.model == "transformer" && run.result.grammar_seed == 1 &&
+           run.result.config.contains("train.dropout_until");
+  });
+  ASSERT_NE(failed, runs.end());
+  set_accuracy(failed->result, .0599);
+  TableRun repeat = *failed;
+  repeat.result.run_id = "00000000000000aa";
+  repeat.result.lr = 5e-4;
+  repeat.result.config["train.lr"] = "0.0005";
+  set_accuracy(repeat.result, .777);
+  runs.push_back(repeat);
+  const Rows rows = rows_from(runs);
+  const std::string table = top_table(rows, shipped_claims()), page = findings_page(rows, shipped_claims(), "results/");
+  EXPECT_TRUE(has(table,
+                  "At learning rate 0.001 training collapsed: accuracy .060, not above the 1-gram's .060. The mean has "
+                  "the run at 0.0005."));
+  EXPECT_TRUE(lacks(page, "Failed, and in no mean: collapsed: transformer"));
+  EXPECT_TRUE(has(page, "Repeated: Transformer"));
+}
+
 TEST(FindingsPage, GivesEveryTableRowAsManyCellsAsItsHeader) {
   for (const auto& rows : {rows_from({}), rows_from(whole_table("[1]")), rows_from(both_protocols())})
     for (const auto& text : {findings_page(rows, shipped_claims(), "results/"), top_table(rows, shipped_claims())}) {
