@@ -13,6 +13,8 @@ void translate(std::exception_ptr thrown) {
                      : error.code() == Exit::cannot_write ? PyExc_OSError
                                                           : PyExc_RuntimeError;
     PyErr_SetString(kind, error.what());
+  } catch (const ShuttingDown& error) {
+    PyErr_SetString(PyExc_SystemExit, error.what());
   }
 }
 

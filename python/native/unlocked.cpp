@@ -4,8 +4,6 @@
 #include <chrono>
 #include <thread>
 
-#include "base/error.h"
-
 namespace sb::python {
 namespace {
 
@@ -16,10 +14,6 @@ int working = 0;  // Unlocked there are; read and written with the lock held
 std::atomic<bool> ending = false;
 std::atomic<std::thread::id> ending_thread;
 
-Error shutting_down() {
-  return check_failed("python", "the interpreter shuts down, expected threads to be joined before");
-}
-
 }  // namespace
 
 bool Unlocked::refused() {
@@ -27,7 +21,7 @@ bool Unlocked::refused() {
 }
 
 Unlocked::Unlocked() {
-  if (refused()) throw shutting_down();
+  if (refused()) throw ShuttingDown();
   ++working;
   unlocked_.emplace();
 }
@@ -45,13 +39,13 @@ bool interrupted() {
 
 void end_if_interrupted() {
   if (!interrupted()) return;
-  if (Unlocked::refused()) throw shutting_down();
+  if (Unlocked::refused()) throw ShuttingDown();
   const py::gil_scoped_acquire lock;
   throw py::error_already_set();
 }
 
 void raise_interruption() {
-  if (PyErr_Occurred() == nullptr) throw shutting_down();
+  if (PyErr_Occurred() == nullptr) throw ShuttingDown();
   throw py::error_already_set();
 }
 

@@ -4,15 +4,22 @@
 #pragma once
 #include <pybind11/pybind11.h>
 
+#include <exception>
 #include <optional>
 
 namespace sb::python {
 
 namespace py = pybind11;
 
+// Thrown on other threads while the interpreter shuts down. Becomes SystemExit, which ends a thread without a message:
+// writing one during shutdown can abort the process.
+struct ShuttingDown : std::exception {
+  const char* what() const noexcept override { return "the interpreter shuts down"; }
+};
+
 class Unlocked {
  public:
-  Unlocked();  // call with the GIL held; throws during shutdown, except on the exiting thread
+  Unlocked();  // call with the GIL held; throws ShuttingDown, except on the exiting thread
   ~Unlocked();
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
