@@ -151,7 +151,7 @@ std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t fai
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t number,
                                   ArmFigures& arm) {
   const Group& group = rows.groups[number];
-  std::map<Unit, std::vector<double>> values;
+  std::map<Unit, std::vector<double>> values, accuracies;
   for (const size_t run : counting_runs(rows, claims, group, arm)) {
     const bool speed = comparison.statistic == Statistic::throughput;
     const auto value =
@@ -162,13 +162,21 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     }
     Unit unit = grammar_of(rows, run);
     if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
-    if (const auto& baselines = rows.runs[run].result.baselines; baselines && comparison.gaps.empty())
-      if (const auto n_gram = baselines->best_n_gram()) arm.n_grams[unit] = *n_gram;
-    if (comparison.against_chance) arm.chance = rows.runs[run].result.chance;
+    const Result& result = rows.runs[run].result;
+    const bool on_task = comparison.gaps.empty() && (comparison.from == 0 || result.task == comparison.task);
+    if (const auto n_gram = result.baselines ? result.baselines->best_n_gram() : std::nullopt; n_gram && on_task) {
+      arm.n_grams[unit] = *n_gram;
+      accuracies[unit].push_back(result.test->accuracy);
+    }
+    if (comparison.against_chance) arm.chance = result.chance;
     // Speeds are compared on one device.
-    if (speed) unit.push_back(rows.runs[run].result.made->device);
+    if (speed) unit.push_back(result.made->device);
     values[unit].push_back(*value);
   }
+  const auto mean = [](const std::vector<double>& all) {
+    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+  };
+  for (const auto& [unit, all] : accuracies) arm.accuracies[unit] = mean(all);
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;
@@ -182,8 +190,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     arm.runs += all.size();
     arm.fewest = arm.fewest == 0 ? all.size() : std::min(arm.fewest, all.size());
     arm.most = std::max(arm.most, all.size());
-    out[unit] = promised > 0 ? *std::max_element(all.begin(), all.end())
-                             : std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+    out[unit] = promised > 0 ? *std::max_element(all.begin(), all.end()) : mean(all);
   }
   return out;
 }

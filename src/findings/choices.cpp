@@ -47,7 +47,10 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task)
         (scale && !of_scale(rows, group, *scale, {})))
       continue;
     Choice one{result.model, variant_of(group), plain_value(key_of(result.config, "train.lr")), std::nullopt};
-    if (result.valid && result.status == "done" && !collapsed_run(rows, run)) one.valid = result.valid->accuracy;
+    if (result.valid && result.status == "done" && !collapsed_run(rows, run)) {
+      one.valid = result.valid->accuracy;
+      one.error = result.valid->stderr_;
+    }
     out.push_back(std::move(one));
   }
   const auto key = [](const Choice& c) { return std::tuple(model_rank(c.model), c.model, c.variant, c.lr); };
@@ -114,7 +117,8 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
       return choice.variant == best->variant && choice.lr == chosen->lr && choice.valid;
     });
     const double by_rate = rate_of(*best) == *more.rbegin() && step != others.end() ? *best->valid - *step->valid : 0;
-    gain = std::max(gain, *best->valid - *same->valid + by_rate);
+    const double by_luck = best == same ? 0 : 2 * std::hypot(best->error, same->error);
+    gain = std::max(gain, *best->valid - *same->valid + by_rate + by_luck);
   }
   return chosen->at_edge && !checked ? 1 : gain;
 }

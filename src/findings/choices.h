@@ -26,6 +26,7 @@ struct Choice {
   Variant variant;
   std::string lr;               // plain text
   std::optional<double> valid;  // accuracy; nullopt if the run diverged or collapsed
+  double error = 0;             // its standard error
   bool chosen = false;          // best of its model
   bool open = false;            // chosen, but another variant of the model was not tried at this rate
   bool at_edge = false;         // chosen, and no larger or no smaller rate was tried with this model
@@ -34,9 +35,9 @@ struct Choice {
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task = 1);
 
 // How much accuracy other settings might still give this model: the gain of the best setting over the chosen one where
-// other tasks were tried on the grammar of the choices; if the best rate there is the largest, what the rate gave
-// counts twice. 1 if the chosen rate is the largest or smallest tried, and no other task was tried with all variants
-// and a rate beyond it. 0 if nothing was chosen for this model, or from one rate.
+// other tasks were tried on the grammar of the choices, plus two standard errors of this gain; if the best rate there
+// is the largest, what the rate gave counts twice. 1 if the chosen rate is the largest or smallest tried, and no other
+// task was tried with all variants and a rate beyond it. 0 if nothing was chosen for this model, or from one rate.
 double open_gain(const Rows& rows, const Claims& claims, const std::string& model);
 
 }  // namespace sb

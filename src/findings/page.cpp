@@ -46,7 +46,9 @@ std::string method_text() {
          "Student's t over the differences. Differences below 1 point do not matter unless a claim says otherwise. A "
          "verdict needs three grammars, and an order six models. A verdict is withheld, with the reason in brackets, "
          "if it would follow from the ceiling of the task, if the worse of two models is below the n-gram and may be "
-         "trained badly, or if other settings of a model might change it. A diverged or collapsed run (accuracy not "
+         "trained badly, or if other settings of a model might change it. *Not after Holm*: the comparison alone would "
+         "decide, but not as one of the comparisons of its claim, and it is not counted. A diverged or collapsed run "
+         "(accuracy not "
          "above that of the 1-gram) is in no mean, and its comparisons are undecided until the run is repeated. "
          "[verdicts.md](verdicts.md) defines the verdicts. The paper's numbers are the best of six combinations of "
          "learning rate and warm-up, chosen on its test set; its ± is shown with its differences.\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "base/format.h"
@@ -57,6 +58,25 @@ void say(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
+// What the comparisons that change one mechanism of a model say; empty if all do, or none has runs. The others compare
+// whole models, which differ in more than one mechanism.
+std::string isolated_text(const ScaleVerdict& stratum) {
+  size_t isolated = 0, others = 0;
+  std::map<std::string, size_t> words;
+  for (const auto& one : stratum.comparisons) {
+    if (one.comparison->reported || !one.has_runs() || one.exact) continue;
+    (one.isolates() ? isolated : others) += 1;
+    if (one.isolates()) ++words[one.held ? to_string(one.verdict) : to_string(Verdict::undecided)];
+  }
+  if (isolated == 0 || others == 0) return "";
+  std::vector<std::string> parts;
+  for (const auto& [word, count] : words) parts.push_back(formatted("{} in {}", word, count));
+  return formatted(
+      "{}: {} of {} comparisons change{} one mechanism of one model ({}); the others compare models that differ in "
+      "more than one.",
+      where_text(stratum), isolated, isolated + others, isolated == 1 ? "s" : "", joined(parts, ", "));
+}
+
 std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string>& units,
                             std::vector<std::string>& below) {
   std::string out;
@@ -75,6 +95,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
       for (const auto& run : arm->repeated) say(below, "Repeated: " + cell(run) + ".");
     }
   }
+  if (const std::string line = isolated_text(stratum); !line.empty()) say(below, line);
   for (const auto& line : lost_lines(lost_of(stratum))) say(below, cell(line) + ".");
   return out;
 }
@@ -159,7 +180,7 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts) {
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
   const Claim& claim = *verdict.claim;
   std::string out =
-      formatted("\n### {}{}\n\n", claim.number > 0 ? std::to_string(claim.number) + ". " : "", cell(claim.title));
+      formatted("\n### {}{}\n\n", claim.number > 0 ? formatted("Claim {}: ", claim.number) : "", cell(claim.title));
   std::string rows;
   std::vector<std::string> words, units, below;
   bool unusable = false;

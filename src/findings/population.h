@@ -28,7 +28,8 @@ constexpr double near_ceiling = .02;
 struct ArmFigures {
   std::map<Unit, double> values;    // of the statistic, by grammar
   std::map<Unit, double> ceilings;  // of the same measurements, if every run has a ceiling
-  std::map<Unit, double> n_grams;   // of the test, if the runs have baselines
+  // Of the test, if the runs have baselines; for a drop, of the task that models drop to.
+  std::map<Unit, double> accuracies, n_grams;
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words

@@ -72,9 +72,10 @@ class Printer {
   std::string cell(const ResultValue& value) {
     std::string out = value.accuracy ? share(*value.accuracy) : "–";
     if (!brief_ && value.accuracy && value.interval) {
-      const Interval cut = within_shares(*value.interval);
-      out += leaves_shares(*value.interval) ? formatted(" [{}, {}]", share(cut.low), share(cut.high))
-                                            : " ± " + share((cut.high - cut.low) / 2);
+      const Interval &full = *value.interval, cut = within_shares(full);
+      out += full.low < 0 && full.high > 1 ? formatted(", {} to {}", share(value.range.low), share(value.range.high))
+             : leaves_shares(full)         ? formatted(" [{}, {}]", share(cut.low), share(cut.high))
+                                           : " ± " + share((cut.high - cut.low) / 2);
     }
     if (!brief_ && value.accuracy && !value.grammars.empty()) out += formatted(" ({})", value.grammars.size());
     std::vector<std::string> marks;
@@ -135,8 +136,9 @@ class Printer {
     if (brief_) return out;
     const bool paper = std::any_of(places_.begin(), places_.end(),
                                    [](const ResultPlace& place) { return place.second == ResultColumn::paper; });
-    return out + " ± is half of the 95 % interval over grammars" +
-           (paper ? ", or under *paper* the paper's own ±." : ".");
+    return out + " ± is half of the 95 % interval over at least three grammars" +
+           (paper ? ", or under *paper* the paper's own ±" : "") +
+           ". If this interval would contain every accuracy, the lowest and the highest of a grammar stand there.";
   }
 
   const ResultsTable& table_;

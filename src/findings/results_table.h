@@ -23,13 +23,14 @@ constexpr ResultColumn result_columns[] = {ResultColumn::paper, ResultColumn::re
 
 struct ResultValue {
   std::optional<double> accuracy;    // absent: shown as "–"
-  std::optional<Interval> interval;  // 95 %; for the paper, its own ±
+  std::optional<Interval> interval;  // 95 %, of three grammars or more; for the paper, its own ±
   std::set<std::string> grammars;    // grammars of the mean; empty for the paper
   std::vector<std::string> footnotes;
   std::string lr = {}, residual = {};  // of its runs; empty for the paper
   std::vector<std::string> network =
       {};                 // width, parameters, state per layer, residual, output gate; empty for the paper
   bool not_best = false;  // another run of the model at this scale is better; a footnote says which
+  Interval range = {};    // lowest and highest value of a grammar
 };
 
 struct ResultRow {
@@ -54,8 +55,9 @@ using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
 // each as the mean over all grammars of its column. Task 4 is the mean over gaps of 20, 50 and 100 frames. Runs must
 // have the paper's switches, this scale with its `results` keys, and exactly this protocol. Of several groups, the one
 // with the most grammars is used, then the one with more updates, then the larger, then the first. Collapsed and
-// diverged runs are excluded; a footnote names them. Runs that collapsed at another learning rate are named too, and a
-// better run of the model under other settings. Lines below the table give learning rates and residuals.
+// diverged runs are excluded; a footnote names them. Runs that collapsed at another learning rate are named too, a
+// better run of the model under other settings, and, at the scale of the choices, clearly better settings on the
+// choices' grammar. Lines below the table give learning rates and residuals.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol);
 
 }  // namespace sb

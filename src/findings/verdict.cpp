@@ -18,8 +18,7 @@ std::vector<double> values_of(const std::map<Unit, double>& by_unit) {
   return out;
 }
 
-constexpr size_t least_grammars = 3;  // the spread of two values is often small by luck
-constexpr size_t least_models = 6;    // in an order; fewer models often agree by chance
+constexpr size_t least_models = 6;  // in an order; fewer models often agree by chance
 
 bool one_sided(Asks asks) {
   return asks == Asks::at_least || asks == Asks::at_most;
@@ -39,12 +38,21 @@ double chance_variance(size_t models) {
   return models < 2 ? 0 : 2 * (2 * m + 5) / (9 * m * (m - 1));
 }
 
-// The model of the lower arm if it is below the n-gram; empty otherwise.
+// The effect within what the statistic can be: a difference of two shares, or a rank correlation.
+Interval within_range(Statistic statistic, const Interval& interval) {
+  const bool shares = statistic == Statistic::accuracy || statistic == Statistic::gap_accuracy ||
+                      statistic == Statistic::retention || statistic == Statistic::drop;
+  if (!shares && !is_order(statistic)) return interval;
+  return {std::clamp(interval.low, -1.0, 1.0), std::clamp(interval.high, -1.0, 1.0)};
+}
+
+// The model with the lower accuracy, or with the larger drop, if it is below the n-gram; empty otherwise.
 std::string weak_model(const ComparisonVerdict& v) {
-  if (v.comparison->statistic != Statistic::accuracy || !v.a || !v.b) return "";
-  const bool a = v.a->mean < v.b->mean;
+  const Statistic statistic = v.comparison->statistic;
+  if ((statistic != Statistic::accuracy && statistic != Statistic::drop) || !v.a || !v.b) return "";
+  const bool a = statistic == Statistic::drop ? v.a->mean > v.b->mean : v.a->mean < v.b->mean;
   const Arm& models = a ? v.comparison->a : v.comparison->b;
-  return n_gram_above(models, a ? v.figures.a : v.figures.b, a ? v.a : v.b) ? model_title(models.front().model) : "";
+  return n_gram_above(models, a ? v.figures.a : v.figures.b) ? model_title(models.front().model) : "";
 }
 
 // Why the interval alone does not decide; empty if it does.
@@ -96,7 +104,8 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   if (is_order(comparison.statistic)) out.effect.other_variance = chance_variance(comparison.a.size());
   if (!out.figures.a.values.empty()) out.a = estimate(values_of(out.figures.a.values));
   if (!out.figures.b.values.empty()) out.b = estimate(values_of(out.figures.b.values));
-  out.interval = out.effect.interval(family_error);
+  if (const auto interval = out.effect.interval(family_error); interval && out.effect.n >= least_grammars)
+    out.interval = within_range(comparison.statistic, *interval);
   if (out.failed()) return out;
   const Verdict by_interval = verdict_of(comparison, out.effect);
   out.withheld = why_withheld(out, by_interval);
@@ -145,7 +154,9 @@ void say_what_decides(ComparisonVerdict& v) {
   const bool small = !one_sided(c.asks) && std::abs(mean) < c.delta;
   const double bound = !one_sided(c.asks) && mean > 0 ? c.delta : -c.delta;
   const auto needed = turned(c, v.effect).needed(bound, small ? equivalence_error : family_error);
-  if (needed && *needed > v.effect.n)
+  if (needed && *needed > v.effect.n && v.effect.n == least_grammars)
+    v.decides.push_back("more grammars: three do not tell how many");
+  else if (needed && *needed > v.effect.n)
     v.decides.push_back(formatted("{} more grammar{}, {} in all, if effect and spread stay as they are",
                                   *needed - v.effect.n, *needed - v.effect.n == 1 ? "" : "s", *needed));
   else
@@ -160,10 +171,10 @@ void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
 
 }  // namespace
 
-std::optional<double> n_gram_above(const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
-  if (!figure || arm.n_grams.empty() || models.size() != 1) return std::nullopt;
-  const double n_gram = estimate(values_of(arm.n_grams)).mean;
-  return figure->mean < n_gram ? std::optional(n_gram) : std::nullopt;
+std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm) {
+  if (arm.n_grams.empty() || models.size() != 1) return std::nullopt;
+  const BelowNGram out{estimate(values_of(arm.accuracies)).mean, estimate(values_of(arm.n_grams)).mean};
+  return out.accuracy < out.n_gram ? std::optional(out) : std::nullopt;
 }
 
 const char* to_string(Verdict verdict) {
@@ -207,9 +218,9 @@ Verdict verdict_of(const Comparison& c, const Estimate& effect) {
 void conclude(ScaleVerdict& out) {
   out.parts = out.with_runs = out.supported = out.contradicted = out.equivalent = 0;
   bool all = true;
-  std::vector<const ComparisonVerdict*> family;  // parts with runs
+  std::vector<ComparisonVerdict*> family;  // parts with runs
   std::vector<std::optional<double>> with, against, outside;
-  for (const auto& one : out.comparisons) {
+  for (auto& one : out.comparisons) {
     out.tested |= one.figures.found;
     if (one.comparison->reported) continue;
     ++out.parts;
@@ -233,7 +244,11 @@ void conclude(ScaleVerdict& out) {
   const auto count = [&](Verdict verdict, const std::vector<std::optional<double>>& p) {
     const auto steps = holm(p, family_error);
     size_t held = 0;
-    for (size_t i = 0; i < family.size(); ++i) held += family[i]->verdict == verdict && steps[i].decided;
+    for (size_t i = 0; i < family.size(); ++i) {
+      if (family[i]->verdict != verdict) continue;
+      family[i]->held = steps[i].decided;
+      held += steps[i].decided;
+    }
     return held;
   };
   out.contradicted += count(Verdict::contradicted, against);

@@ -12,7 +12,8 @@
 //   - it has fewer than three grammars,
 //   - it is an order of fewer than six models,
 //   - all its models are at the ceiling and it is not that one accuracy is above another, or
-//   - it is that one accuracy is above another, and the lower one is below the n-gram.
+//   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
+//     another, and this model is below the n-gram on the task it drops to.
 // A claim is supported if every part is supported. Parts that stay contradicted under Holm's correction over the parts
 // with runs make the claim "contradicted in k of n". Without these, parts that stay equivalent make it "equivalent in k
 // of n"; without these, supported parts are counted in the same way.
@@ -27,6 +28,8 @@
 namespace sb {
 
 constexpr double equivalence_error = .10;
+constexpr size_t least_grammars =
+    3;  // of a verdict and of an interval: the spread of two values is often small by luck
 
 enum class Verdict { supported, contradicted, equivalent, undecided };
 const char* to_string(Verdict verdict);
@@ -43,16 +46,18 @@ struct ComparisonVerdict {
   Figures figures;
   Estimate effect;
   std::optional<Estimate> a, b;      // each arm alone, over the same grammars
-  std::optional<Interval> interval;  // 95 %; absent for fewer than two grammars
+  std::optional<Interval> interval;  // 95 %, within what the statistic can be; absent for fewer than three grammars
   bool exact = false;                // an exact statistic, without interval
   std::string withheld = {};         // why a verdict is withheld: "at the ceiling", "two grammars"
+  bool held = true;                  // false: the verdict does not survive Holm's correction, and is in no count
   std::vector<std::string> open;     // titles of models whose settings might still change the verdict
   std::optional<PaperEffect> paper;  // only at the paper's scale
   std::vector<std::string> decides;  // what would decide an undecided comparison
 
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
   bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms
-  std::string words() const;                                  // "undecided (at the ceiling)"
+  bool isolates() const;                                      // its arms are one model, with and without a switch
+  std::string words() const;  // "undecided (at the ceiling)", "supported (not after Holm)"
 };
 
 // The rule for one comparison; ignores failed runs.
@@ -97,8 +102,11 @@ std::vector<std::string> counts_of(const Rows& rows);
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
 std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
-// Accuracy of the n-gram if the only model of the arm is below it: the model may be trained badly.
-std::optional<double> n_gram_above(const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure);
+// Accuracies of the model and of the n-gram if the arm's only model is below the n-gram: it may be trained badly.
+struct BelowNGram {
+  double accuracy = 0, n_gram = 0;
+};
+std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm);
 // Arms below the n-gram, one line each.
 std::vector<std::string> below_n_gram(const ComparisonVerdict& verdict);
 std::string asks_text(const Comparison& comparison);  // "above +1.0", "at least −1.0"

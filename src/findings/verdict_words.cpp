@@ -42,26 +42,31 @@ std::string unit_text(const Comparison& c) {
 std::string interval_text(const ComparisonVerdict& v) {
   if (v.exact) return v.effect.n > 0 ? "exact" : "–";
   if (!v.interval) return "–";
-  const auto bounded = [&](double end) { return is_order(v.comparison->statistic) ? std::clamp(end, -1.0, 1.0) : end; };
-  return formatted("[{}, {}]", effect_text(*v.comparison, bounded(v.interval->low)),
-                   effect_text(*v.comparison, bounded(v.interval->high)));
+  return formatted("[{}, {}]", effect_text(*v.comparison, v.interval->low),
+                   effect_text(*v.comparison, v.interval->high));
 }
 
 std::string ComparisonVerdict::words() const {
-  return withheld.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), withheld);
+  const std::string why = withheld.empty() && !held ? "not after Holm" : withheld;
+  return why.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), why);
+}
+
+bool ComparisonVerdict::isolates() const {
+  const Arm &x = comparison->a, &y = comparison->b;
+  return x.size() == 1 && y.size() == 1 && x.front().model == y.front().model;
 }
 
 std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
   std::vector<std::string> out;
   if (v.comparison->statistic != Statistic::accuracy) return out;
-  const auto add = [&](const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure) {
-    const auto n_gram = n_gram_above(models, arm, figure);
-    if (n_gram && share(figure->mean) != share(*n_gram))
+  const auto add = [&](const Arm& models, const ArmFigures& arm) {
+    const auto below = n_gram_above(models, arm);
+    if (below && share(below->accuracy) != share(below->n_gram))
       out.push_back(formatted("{} is below the n-gram on {}: {} against {}", model_title(models[0].model),
-                              v.comparison->task_text(), share(figure->mean), share(*n_gram)));
+                              v.comparison->task_text(), share(below->accuracy), share(below->n_gram)));
   };
-  add(v.comparison->a, v.figures.a, v.a);
-  add(v.comparison->b, v.figures.b, v.b);
+  add(v.comparison->a, v.figures.a);
+  add(v.comparison->b, v.figures.b);
   return out;
 }
 

@@ -83,14 +83,16 @@ TEST(Choices, AreMadeOnTaskOneAndCheckedOnTaskThree) {
 
 // Mamba is 5 points above GLA on task 3; on the grammar of the choices GLA is best at the largest rate of task 1, and
 // gains `gain` from a larger one on task 3.
-ComparisonVerdict mamba_over_gla(std::optional<double> gain, const char* other_rate = "4e-3") {
+ComparisonVerdict mamba_over_gla(std::optional<double> gain, const char* other_rate = "4e-3", double error = 0) {
   const std::string grid = "[grid]\nmodel.name = [\"gla\", \"mamba\"]\n";
   auto runs = small_runs("[task]\nnumber = 3\n[train]\nlr = 2e-3\n" + grid + "run.seed = [1, 2, 3, 4]\n",
                          [](Result& r) { set_accuracy(r, (r.model == "gla" ? .85 : .9) + wobble(r)); });
   const auto add = [&](const std::string& text, double at, double better) {
     for (auto& run : small_runs(text + grid + "run.seed = [11]\n",
-                                [&](Result& r) { set_accuracy(r, .8 + (r.lr > at ? better : 0)); }))
+                                [&](Result& r) { set_accuracy(r, .8 + (r.lr > at ? better : 0)); })) {
+      run.result.valid->stderr_ = error;
       runs.push_back(std::move(run));
+    }
   };
   add("[task]\nnumber = 1\n[train]\nlr = 1e-3\n", 1.5e-3, 0);
   add("[task]\nnumber = 1\n[train]\nlr = 2e-3\n", 1.5e-3, .01);
@@ -110,6 +112,7 @@ TEST(Choices, VerdictsHoldForOtherSettingsToo) {
   EXPECT_EQ(unknown.decides[0], "GLA with the settings that are best on task 3 of the choices' grammar");
   EXPECT_EQ(mamba_over_gla(-.01).words(), "supported") << "the larger rate is worse";
   EXPECT_EQ(mamba_over_gla(.01).words(), "supported") << "twice the gain leaves 3 points";
+  EXPECT_EQ(mamba_over_gla(.01, "4e-3", .01).words(), "undecided (settings of GLA open)") << "the gain may be larger";
   EXPECT_EQ(mamba_over_gla(.03).words(), "undecided (settings of GLA open)");
   EXPECT_EQ(mamba_over_gla(0, "1e-3").words(), "undecided (settings of GLA open)") << "no larger rate was tried";
 }

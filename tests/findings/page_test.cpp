@@ -57,9 +57,9 @@ TEST(FindingsPage, PutsClaimsOfSectionUnderItsHeading) {
   EXPECT_EQ(count(page, "\nModels are compared on the same grammars"), 1U);
   for (const auto& claim : shipped_claims().claims) {
     const bool apart = !claim.section.empty();
-    EXPECT_EQ(
-        page.find("\n### " + (claim.number > 0 ? std::to_string(claim.number) + ". " : "") + claim.title) > heading,
-        apart)
+    EXPECT_EQ(page.find("\n### " + (claim.number > 0 ? "Claim " + std::to_string(claim.number) + ": " : "") +
+                        claim.title) > heading,
+              apart)
         << claim.id;
     EXPECT_EQ(page.find("| " + (claim.number > 0 ? std::to_string(claim.number) + ". " : "") + claim.title) > heading,
               apart)

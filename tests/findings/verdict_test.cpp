@@ -77,7 +77,50 @@ TEST(Claim, IsUndecidedOnTwoGrammars) {
   const ScaleVerdict v = judged(rows, "attention_leads");
   EXPECT_EQ(v.words(), "undecided");
   EXPECT_EQ(v.comparisons[0].words(), "undecided (two grammars)");
-  EXPECT_GT(v.comparisons[0].interval->low, .01);
+  EXPECT_FALSE(v.comparisons[0].interval.has_value()) << "two values do not tell their spread";
+  EXPECT_NEAR(v.comparisons[0].effect.mean, .4, .01);
+}
+
+TEST(Comparison, HasIntervalWithinPossibleDifferences) {
+  static constexpr double accuracy[] = {.9, .1, .9};
+  const Rows rows = rows_from(table_runs(
+      [](const Result& r) { return r.model == "transformer" ? accuracy[r.grammar_seed - 1] : .5; }, "[1, 2, 3]"));
+  const auto one = judged(rows, "attention_leads").comparisons[0];
+  EXPECT_EQ(one.interval->low, -1);
+  EXPECT_EQ(one.interval->high, 1);
+  EXPECT_EQ(one.decides, std::vector<std::string>{"more grammars: three do not tell how many"});
+}
+
+// An effect of 3 points whose interval over four grammars excludes 1 point at 5 %, but not at a twelfth of that.
+TEST(Comparison, IsMarkedAndNotCountedIfHolmWithholdsIt) {
+  static constexpr double spread[] = {.009, -.009, .004, -.004};
+  const Rows rows = rows_from(table_runs([](const Result& r) {
+    const bool lead = r.task == 3 && r.model == "gla";
+    return lead ? .5 - .03 - spread[r.grammar_seed - 1] : .5;
+  }));
+  const ScaleVerdict v = judged(rows, "attention_leads");
+  size_t marked = 0;
+  for (const auto& one : v.comparisons)
+    if (one.verdict == Verdict::supported) {
+      ++marked;
+      EXPECT_EQ(one.words(), "supported (not after Holm)") << one.comparison->name();
+    }
+  EXPECT_EQ(marked, 1U);
+  EXPECT_EQ(v.supported, 0U);
+}
+
+TEST(Comparison, NamesModelBelowTheNGramWhereItDrops) {
+  auto runs = table_runs([](const Result& r) { return r.model == "delta_net" && r.task == 2 ? .3 : .8; });
+  for (auto& run : runs) {
+    run.result.baselines.emplace().n_gram = {.1, run.result.task == 2 ? .5 : .2};
+    run.result.baselines->n = 2;
+  }
+  const auto drop_of = [](const std::vector<TableRun>& all) {
+    return judged(rows_from(all), "failure_signatures").comparisons[0];
+  };
+  EXPECT_EQ(drop_of(runs).words(), "undecided (DeltaNet below the n-gram)");
+  for (auto& run : runs) run.result.baselines->n_gram[1] = .2;
+  EXPECT_EQ(drop_of(runs).words(), "supported");
 }
 
 TEST(Comparison, NamesArmsBelowTheNGram) {
