@@ -140,6 +140,7 @@ page-tools:
 RUN_TESTS = scripts/run-tests
 TEST_JOBS ?= $(shell expr $$(nproc) + 2) # some tests wait more than they compute
 test: build
+	@scripts/install-deps test || echo "[make test] without python3-torch: the Python package's tests with torch are skipped" >&2
 	@$(RUN_TESTS) $(BUILD) -j $(TEST_JOBS) --timeout 1800 --label-exclude long
 
 # All tests, including the long ones: CUDA kernels, Chromium, Slurm, many kills and signals; then coverage, sanitizers and fuzzing.

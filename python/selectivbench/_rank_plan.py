@@ -9,12 +9,16 @@ from typing import Any, TypedDict
 import torch
 
 from .config import Config
+from .evaluation import measure
 from .network import Network
 from .peers import CHOICE_SEED, LEAST_GRAMMARS, Peers, TaskName
-from .training import _forward
+from .task import Task
+from .training import Losses, gradients, predictor
 
-_UPDATES, _SECONDS = 5, 0.5  # measured at least
+_UPDATES, _SECONDS = 5, 1.0  # measured at least
 _RESERVE = 1.1  # checks before training, ceilings, files
+_EVAL_BATCH = 8  # samples: at `quick` a sequence of task 2's longest gaps has 4000 frames
+_EVAL_FRAMES = 25600  # on a GPU, per batch
 
 
 class Job(TypedDict):
@@ -38,21 +42,18 @@ class Cost:
 
 
 def cost_of(
-    network: Callable[[int], Network], peers: Peers, task: TaskName, device: torch.device, precision: str, eval_batch: int
+    network: Callable[[int], Network], peers: Peers, task: TaskName, device: torch.device, precision: str
 ) -> Cost:
-    """Measures a few updates and one evaluated batch."""
+    """Measures a few updates and evaluated batches, as training makes them."""
     config = peers.config(task, CHOICE_SEED)
     t, e = config.values["train"], config.values["eval"]
     model = network(1).to(device).train()
     adam = torch.optim.AdamW(model.parameters(), lr=1e-6)
+    losses = Losses(device, lambda row: None)
     made, frames, began = -1, 0, 0.0
     for batch in config.task.batches("train", t["batch"]):
-        logits = _forward(model, batch, device, precision)
-        targets = batch.torch().targets.to(device)
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
-        loss.backward()  # type: ignore[no-untyped-call]
+        losses.add(made, *gradients(model, config.task, batch, device, precision, t["clip"]), 1e-6)
         adam.step()
-        adam.zero_grad()
         made += 1
         frames += batch.shape[0] * batch.shape[1]
         if made == 0:  # the first is slower
@@ -62,20 +63,30 @@ def cost_of(
             break
     _wait(device)
     update = (time.monotonic() - began) / made
-    test = config.task.batch("test", range(eval_batch))
-    model.eval()
-    with torch.no_grad():
-        for _ in range(2):  # the first is slower
-            _wait(device)
-            began = time.monotonic()
-            _forward(model, test, device, precision)
-            _wait(device)
-    batch_seconds = time.monotonic() - began
-    longer = sum(config.task.at(point).batch("test", [0]).shape[1] / test.shape[1] for point in points(config))
-    batches = (e["test_samples"] + e["valid_samples"] + e["grid_samples"] * longer) / eval_batch
-    choice = update * t["updates"] + batch_seconds * 5 * e["valid_samples"] / eval_batch
-    run = update * t["updates"] + batch_seconds * batches
+    samples = 2 * eval_batch(config, device)
+    predict = predictor(model, device, precision)
+    for _ in range(2):  # the first is slower
+        began = time.monotonic()
+        measure(predict, config.task, "test", samples, batch_size=samples // 2)
+    sample_seconds = (time.monotonic() - began) / samples
+    own = frames_of(config.task)
+    longer = sum(frames_of(config.task.at(point)) / own for point in points(config))
+    choice = update * t["updates"] + sample_seconds * 5 * e["valid_samples"]
+    run = update * t["updates"] + sample_seconds * (e["test_samples"] + e["valid_samples"] + e["grid_samples"] * longer)
     return Cost(_RESERVE * choice, _RESERVE * run, frames / (update * made))
+
+
+def frames_of(task: Task) -> int:
+    """Frames of the first test sample."""
+    return task.batch("test", [0]).shape[1]
+
+
+def eval_batch(config: Config, device: torch.device) -> int:
+    """Samples per evaluated batch: 8 on a CPU, on a GPU also more if the longest test sequences leave room."""
+    if device.type != "cuda":
+        return _EVAL_BATCH
+    longest = max(frames_of(task) for task in (config.task, *map(config.task.at, points(config))))
+    return max(_EVAL_BATCH, _EVAL_FRAMES // longest)
 
 
 def points(config: Config) -> list[int]:

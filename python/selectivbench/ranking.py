@@ -18,7 +18,7 @@ from . import _native
 from ._checks import path, shown, text
 from ._mixer import Make, name_of, said, state_size
 from ._peer_speeds import peer_speeds
-from ._rank_plan import Job, cost_of, make_plan, plan_text
+from ._rank_plan import Job, cost_of, eval_batch, make_plan, plan_text
 from ._rank_progress import RankProgress
 from .checking import CheckReport, check
 from .config import Config
@@ -30,8 +30,7 @@ from .results import Measurement
 from .training import precision_of, train
 
 _FORMAT = 2
-_SAVE_EVERY = 25  # updates between two checkpoints
-_EVAL_BATCH = 8  # samples: a sequence of task 2's longest gaps has 4000 frames
+_SAVE_UPDATES, _SAVE_SECONDS = 25, 20  # between two checkpoints, at least
 
 
 def seconds_of(budget: str | float) -> float:
@@ -134,8 +133,10 @@ class _Ranker:
         return Network(self.mixer, self.width, self.peers.layers, self.task.channels, self.task.answers, self.residual)
 
     def config(self, job: Job, rate: float) -> Config:
-        """The config of a job. The choice of a rate measures more valid samples, and no test."""
-        own: dict[str, Any] = {"train__lr": rate, "run__checkpoint_every": _SAVE_EVERY, "eval__batch": _EVAL_BATCH}
+        """The config of a job: evaluated only at its end. The choice of a rate measures more valid samples, and no test."""
+        save = max(_SAVE_UPDATES, round(_SAVE_SECONDS * job["updates"] / max(job["seconds"], 0.1)))
+        batch = eval_batch(self.peers.config(job["task"], job["seed"]), self.device)
+        own: dict[str, Any] = {"train__lr": rate, "run__checkpoint_every": save, "eval__batch": batch, "eval__every": 0}
         if job["rate"] is not None:
             valid = 5 * self.peers.settings[job["task"]]["eval.valid_samples"]
             own.update(eval__valid_samples=valid, eval__test_samples=1, eval__ceiling_samples=0)
@@ -172,7 +173,7 @@ class _Ranker:
             return plan
         try:
             costs = {
-                task: cost_of(self.network, self.peers, task, self.device, self.precision, _EVAL_BATCH) for task in self.peers.settings
+                task: cost_of(self.network, self.peers, task, self.device, self.precision) for task in self.peers.settings
             }
         except (Exception, SystemExit) as error:
             raise self._failure(error) from error

@@ -83,9 +83,14 @@ def _exact_or_tf32(precision: str, device: torch.device) -> Iterator[None]:
         products.allow_tf32, cudnn.allow_tf32 = before
 
 
+def _on(values: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The values on the device. A copy from pinned memory to a GPU does not wait for the work before it."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
+
+
 def _forward(model: torch.nn.Module, batch: Batch, device: torch.device, precision: str) -> Any:
     """The model's outputs: amp runs matrix products in bfloat16 and gives float32."""
-    frames = batch.torch().frames.to(device)
+    frames = _on(batch.torch().frames, device)
     if precision == "fp64":
         return model(frames.double())
     if precision != "amp":
@@ -93,6 +98,59 @@ def _forward(model: torch.nn.Module, batch: Batch, device: torch.device, precisi
     with torch.autocast(device.type, dtype=torch.bfloat16):  # type: ignore[attr-defined]
         logits = model(frames)
     return logits.float() if isinstance(logits, torch.Tensor) else logits
+
+
+def gradients(
+    model: torch.nn.Module, task: Task, batch: Batch, device: torch.device, precision: str, clip: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Loss of a batch and norm of its gradients, which are then in the model's parameters, clipped."""
+    logits = _forward(model, batch, device, precision)
+    targets = _on(batch.torch().targets, device)
+    if task.squared_error:
+        asked = targets >= 0
+        wanted = batch.torch().values
+        assert wanted is not None
+        loss = torch.nn.functional.mse_loss(logits[asked], _on(wanted, device).to(logits)[asked])
+    else:
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+    model.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss.detach(), clip_grad_norm_(model.parameters(), clip or math.inf)
+
+
+class Losses:
+    """Checks loss and gradient norm of each update and passes them on as a row of the history.
+
+    On a GPU they are read one update later, so that the next update is under way by then.
+    """
+
+    def __init__(self, device: torch.device, keep: Callable[[dict[str, float]], Any]) -> None:
+        self._keep = keep
+        self._copied = torch.cuda.Event() if device.type == "cuda" else None
+        self._waiting: tuple[int, torch.Tensor, float] | None = None
+
+    def add(self, update: int, loss: torch.Tensor, norm: torch.Tensor, lr: float) -> None:
+        """Takes the values of an update. On a CPU they are checked at once."""
+        self.flush()
+        both = torch.stack([loss.double(), norm.double()])
+        if self._copied is not None:
+            both = torch.empty(2, dtype=torch.float64, pin_memory=True).copy_(both, non_blocking=True)
+            self._copied.record()
+        self._waiting = update, both, lr
+        if self._copied is None:
+            self.flush()
+
+    def flush(self) -> None:
+        """Checks and passes on the values that are not yet read."""
+        if self._waiting is None:
+            return
+        (update, both, lr), self._waiting = self._waiting, None
+        if self._copied is not None:
+            self._copied.synchronize()
+        loss, norm = both.tolist()
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
+        self._keep({"update": update, "loss": loss, "grad_norm": norm, "lr": lr})
 
 
 def predictor(
@@ -179,36 +237,26 @@ def _train(
         if tell is not None:
             tell(row)
 
+    losses = Losses(device, keep)
     try:
         for update, batch in enumerate(_batches(config, first), first):
             model.train()
             lr = learning_rate(update, t["lr"], t["warmup"], updates)
             for group in adam.param_groups:
                 group["lr"] = lr
-            logits = _forward(model, batch, device, precision)
-            targets = batch.torch().targets.to(device)
-            if task.squared_error:
-                asked = targets >= 0
-                wanted = batch.torch().values
-                assert wanted is not None
-                loss = torch.nn.functional.mse_loss(logits[asked], wanted.to(logits)[asked])
-            else:
-                loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
-            adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            norm = clip_grad_norm_(model.parameters(), t["clip"] or math.inf)
-            value = float(loss.detach())
-            if not (math.isfinite(value) and math.isfinite(float(norm))):
-                raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {value:g}")
+            losses.add(update, *gradients(model, task, batch, device, precision, t["clip"]), lr)
             adam.step()
-            keep({"update": update, "loss": value, "grad_norm": float(norm), "lr": lr})
             made = update + 1
             evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
+            saves = saved is not None and (evaluates or made == updates or (every > 0 and made % every == 0))
+            if evaluates or saves or made == updates:
+                losses.flush()
             if evaluates:
                 valid = measure(predict, task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])
                 accuracy = {} if task.squared_error else {"valid_accuracy": valid.accuracy}
                 keep({"update": made} | accuracy | {"valid_loss": valid.loss})
-            if saved is not None and (evaluates or made == updates or (every > 0 and made % every == 0)):
+            if saves:
+                assert saved is not None
                 saved.save(made, history)
         if line is not None:
             line.evaluating()
