@@ -29,8 +29,8 @@ from .ranked import Ranking, digest_of, make_ranking, row_of, write
 from .results import Measurement
 from .training import precision_of, train
 
-_FORMAT = 2
-_SAVE_UPDATES, _SAVE_SECONDS = 25, 20  # between two checkpoints, at least
+_FORMAT = 3
+_SAVE_UPDATES, _SAVE_SECONDS = 25, 20  # between two checkpoints: at least so many updates, about so many seconds
 
 
 def seconds_of(budget: str | float) -> float:

@@ -118,39 +118,51 @@ def gradients(
     return loss.detach(), clip_grad_norm_(model.parameters(), clip or math.inf)
 
 
-class Losses:
-    """Checks loss and gradient norm of each update and passes them on as a row of the history.
+def _late(device: torch.device) -> bool:
+    """Whether values of an update are read during the next one: a GPU would otherwise wait for the host after each update."""
+    return device.type == "cuda"
 
-    On a GPU they are read one update later, so that the next update is under way by then.
+
+class Losses:
+    """Loss and gradient norm of each update: checked, then passed on as a row of the history.
+
+    On a CPU ``add`` raises an error if they are not finite, and ``flush`` after the step passes them on. On a GPU they are copied
+    in the background, and checked by the next ``add`` or ``flush``.
     """
 
     def __init__(self, device: torch.device, keep: Callable[[dict[str, float]], Any]) -> None:
-        self._keep = keep
-        self._copied = torch.cuda.Event() if device.type == "cuda" else None
+        self._keep, self._device, self.late = keep, device, _late(device)
+        self._copied: Any = torch.cuda.Event() if device.type == "cuda" else None
         self._waiting: tuple[int, torch.Tensor, float] | None = None
 
     def add(self, update: int, loss: torch.Tensor, norm: torch.Tensor, lr: float) -> None:
-        """Takes the values of an update. On a CPU they are checked at once."""
+        """Takes the values of an update, before its step."""
         self.flush()
         both = torch.stack([loss.double(), norm.double()])
         if self._copied is not None:
             both = torch.empty(2, dtype=torch.float64, pin_memory=True).copy_(both, non_blocking=True)
-            self._copied.record()
+            self._copied.record(torch.cuda.current_stream(self._device))
         self._waiting = update, both, lr
-        if self._copied is None:
-            self.flush()
+        if not self.late:
+            self._row()
 
     def flush(self) -> None:
-        """Checks and passes on the values that are not yet read."""
-        if self._waiting is None:
-            return
-        (update, both, lr), self._waiting = self._waiting, None
+        """Passes on the values that are not yet passed on."""
+        if self._waiting is not None:
+            row = self._row()
+            self._waiting = None
+            self._keep(row)
+
+    def _row(self) -> dict[str, float]:
+        assert self._waiting is not None
+        update, both, lr = self._waiting
         if self._copied is not None:
             self._copied.synchronize()
         loss, norm = both.tolist()
         if not (math.isfinite(loss) and math.isfinite(norm)):
+            self._waiting = None
             raise RuntimeError(f"[train] diverged at update {update}, expected a finite loss and gradient, got {loss:g}")
-        self._keep({"update": update, "loss": loss, "grad_norm": norm, "lr": lr})
+        return {"update": update, "loss": loss, "grad_norm": norm, "lr": lr}
 
 
 def predictor(
@@ -244,12 +256,17 @@ def _train(
             lr = learning_rate(update, t["lr"], t["warmup"], updates)
             for group in adam.param_groups:
                 group["lr"] = lr
-            losses.add(update, *gradients(model, task, batch, device, precision, t["clip"]), lr)
+            try:
+                values = gradients(model, task, batch, device, precision, t["clip"])
+            except Exception:
+                losses.flush()  # the update before may have diverged, and that be the cause
+                raise
+            losses.add(update, *values, lr)
             adam.step()
             made = update + 1
             evaluates = e["every"] > 0 and made % e["every"] == 0 and made < updates
             saves = saved is not None and (evaluates or made == updates or (every > 0 and made % every == 0))
-            if evaluates or saves or made == updates:
+            if not losses.late or evaluates or saves or made == updates:
                 losses.flush()
             if evaluates:
                 valid = measure(predict, task, "valid", e["valid_samples"], breakdowns=False, batch_size=e["batch"])

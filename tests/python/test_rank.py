@@ -252,6 +252,14 @@ class RankTest(TemporaryFolder):
             with self.subTest(bad), self.assertRaisesRegex(ValueError, r"\[rank\] budget, expected a time"):
                 self.rank(mixers.MinGru, bad)
 
+    def test_a_gpu_evaluates_more_samples_at_once_if_sequences_are_short(self):
+        import torch
+        from selectivbench._rank_plan import eval_batch
+
+        short, long = sb.Config({"task.number": 1, "task.length": 100}), sb.Config({"task.number": 2, "task.length": 100, "eval.gaps": [10, 100]})
+        self.assertEqual([eval_batch(each, torch.device("cpu")) for each in (short, long)], [8, 8])
+        self.assertEqual([eval_batch(each, torch.device("cuda")) for each in (short, long)], [25600 // 200, 8])
+
     def test_the_budget_decides_what_is_trained(self):
         from selectivbench._rank_plan import Cost, make_plan
 

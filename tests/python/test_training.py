@@ -22,6 +22,54 @@ class Terminal(io.StringIO):
 
 
 @needs_torch
+class DivergenceTest(unittest.TestCase):
+    """Values of an update are read at once, or during the next update as on a GPU."""
+
+    class Breaks(torch.nn.Module if has("torch") else object):
+        """Not finite from the fourth update on. ``asserts``: then it raises an error if its weights are not finite."""
+
+        def __init__(self, asserts=False):
+            super().__init__()
+            torch.manual_seed(1)
+            self.out, self.made, self.asserts = torch.nn.Linear(6, 10), 0, asserts
+
+        def forward(self, frames):
+            if self.asserts and not torch.isfinite(self.out.weight).all():
+                raise ArithmeticError("weights are not finite")
+            if self.training:
+                self.made += 1
+            return self.out(frames) / (0.0 if self.made > 3 else 1.0)
+
+    @staticmethod
+    def late(late):
+        return mock.patch.object(sb.training, "_late", lambda device: late)
+
+    def test_history_does_not_depend_on_when_values_are_read(self):
+        def history(late):
+            with self.late(late):
+                return sb.train(Gru(8), sb.Config(SHORT), progress=False).history
+
+        self.assertEqual(history(True), history(False))
+        self.assertEqual([row["update"] for row in history(True) if "loss" in row], list(range(12)))
+
+    def test_names_the_update_that_diverged(self):
+        for late in (False, True):
+            for asserts in (False, True):
+                with self.subTest(late=late, asserts=asserts), self.late(late):
+                    rows, model = [], self.Breaks(asserts)
+                    with self.assertRaisesRegex(RuntimeError, r"\[train\] diverged at update 3, "):
+                        sb.train(model, sb.Config({**SHORT, "eval.every": 0}), progress=rows.append)
+                    self.assertEqual([row["update"] for row in rows], [0, 1, 2])
+                    self.assertEqual(bool(torch.isfinite(model.out.weight).all()), not late)
+
+    def test_progress_sees_the_model_after_the_step(self):
+        model, seen = torch.nn.Linear(6, 10), []
+        before = model.weight.detach().clone()
+        sb.train(model, sb.Config(SHORT), progress=lambda row: seen.append(torch.equal(model.weight, before)))
+        self.assertNotIn(True, seen)
+
+
+@needs_torch
 class RefusalTest(unittest.TestCase):
     def refused(self, model, line, settings=None, **keys):
         rows = []
