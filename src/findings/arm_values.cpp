@@ -68,7 +68,7 @@ std::optional<double> excess_error(const TableRun& run, const Comparison& c) {
 
 std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
   if (c.statistic == Statistic::throughput) return run.result.made->tokens_per_second;
-  if (c.statistic == Statistic::excess_error) return excess_error(run, c);
+  if (is_excess(c.statistic)) return excess_error(run, c);
   const auto points = points_of(run);
   if (c.statistic == Statistic::seen_gain) return seen_gain(run.result);
   const auto own = points.find(Point{});
@@ -82,6 +82,12 @@ std::optional<double> value_of(const TableRun& run, const Group& group, const Co
     sum += at->second->accuracy;
   }
   const double mean = sum / static_cast<double>(c.gaps.size());
+  if (c.from_point) {
+    Point from = points_asked(c).front();
+    from.at = c.from_point;
+    const auto at = points.find(from);
+    return at == points.end() ? std::nullopt : std::optional(at->second->accuracy - mean);
+  }
   if (c.statistic != Statistic::retention) return mean - chance;
   const auto trained = parse_integer(group.value("task.gap_max"));
   const auto base = trained ? points.find(Point{static_cast<int>(*trained), "", 0}) : points.end();
@@ -91,7 +97,7 @@ std::optional<double> value_of(const TableRun& run, const Group& group, const Co
 
 // Ceiling of what value_of() measures; runs of one grammar differ only in the samples it is estimated from.
 std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
-  if (c.statistic == Statistic::excess_error) return std::nullopt;
+  if (is_excess(c.statistic)) return std::nullopt;
   const auto points = points_of(run);
   const std::vector<Point> asked = points_asked(c);
   double sum = 0;
@@ -130,6 +136,19 @@ std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const 
     }
   }
   return out;
+}
+
+void add_own_tests(const Rows& rows, const Claims& claims, const Comparison& c, const Group& group, ArmFigures& arm) {
+  if (!needs_trained_models(c)) return;
+  std::map<Unit, std::vector<OwnTest>> own;
+  ArmFigures unused;  // `arm` has the failed runs
+  for (const size_t run : counting_runs(rows, claims, group, unused))
+    if (const auto test = own_test(rows.runs[run].result, c)) own[grammar_of(rows, run)].push_back(*test);
+  const auto promised = static_cast<size_t>(c.best);
+  for (auto& [unit, tests] : own) {
+    if (promised > 0 && tests.size() > promised) tests.resize(promised);  // the first seeds
+    arm.own_tests[{group.model(), unit}] = promised > 0 ? best_test(tests) : mean_test(tests);
+  }
 }
 
 }  // namespace
@@ -185,6 +204,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     out[unit] = promised > 0 ? *std::max_element(all.begin(), all.end())
                              : std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   }
+  add_own_tests(rows, claims, comparison, group, arm);
   return out;
 }
 

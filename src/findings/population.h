@@ -19,6 +19,7 @@
 #include "findings/claims.h"
 #include "findings/lost_runs.h"
 #include "findings/orders.h"
+#include "findings/trained.h"
 #include "report/statistics.h"
 
 namespace sb {
@@ -26,9 +27,10 @@ namespace sb {
 constexpr double near_ceiling = .02;
 
 struct ArmFigures {
-  std::map<Unit, double> values;    // of the statistic, by grammar
-  std::map<Unit, double> ceilings;  // of the same measurements, if every run has a ceiling
-  std::map<Unit, double> n_grams;   // of the test, if the runs have baselines
+  std::map<Unit, double> values;                              // of the statistic, by grammar
+  std::map<Unit, double> ceilings;                            // of the same measurements, if every run has a ceiling
+  std::map<Unit, double> n_grams;                             // of the test, if the runs have baselines
+  std::map<std::pair<std::string, Unit>, OwnTest> own_tests;  // of kinds, by model and grammar
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words

@@ -51,8 +51,9 @@ std::string weak_model(const ComparisonVerdict& v) {
 std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
   const Comparison& c = *v.comparison;
   if (is_order(c.statistic) && c.a.size() < least_models) return formatted("{} models", c.a.size());
+  if (const auto untrained = untrained_model(c, v.figures)) return untrained->words;
   if (by_interval == Verdict::undecided) return "";
-  if (v.effect.n < least_grammars) return "two grammars";
+  if (v.effect.n < least_grammars) return formatted("two {}s", c.unit());
   const bool follows = by_interval == Verdict::equivalent || one_sided(c.asks) || c.statistic != Statistic::accuracy;
   if (v.figures.at_ceiling && follows && by_interval != Verdict::contradicted) return "at the ceiling";
   if (by_interval == Verdict::equivalent || one_sided(c.asks)) return "";
@@ -114,6 +115,8 @@ std::string need_of(const ComparisonVerdict& v) {
   const size_t models = v.comparison->a.size();
   if (is_order(v.comparison->statistic) && models < least_models)
     return formatted("more models than {}: so few can agree by chance", models);
+  if (const auto untrained = untrained_model(*v.comparison, v.figures))
+    return formatted("longer training or other settings of {}, until it learns its own test", untrained->model);
   if (v.withheld.empty() || v.effect.n < least_grammars) return "";
   if (!v.open.empty())
     return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
@@ -137,8 +140,8 @@ void say_what_decides(ComparisonVerdict& v) {
   if (v.effect.n < least_grammars) {
     const size_t more = least_grammars - v.effect.n;
     v.decides.push_back(
-        formatted("at least {} more grammar{} on which all compared models are run, because a verdict needs three",
-                  more, more == 1 ? "" : "s"));
+        formatted("at least {} more {}{} on which all compared models are run, because a verdict needs three", more,
+                  c.unit(), more == 1 ? "" : "s"));
     return;
   }
   const double mean = turned(c, v.effect).mean;
@@ -146,10 +149,11 @@ void say_what_decides(ComparisonVerdict& v) {
   const double bound = !one_sided(c.asks) && mean > 0 ? c.delta : -c.delta;
   const auto needed = turned(c, v.effect).needed(bound, small ? equivalence_error : family_error);
   if (needed && *needed > v.effect.n)
-    v.decides.push_back(formatted("{} more grammar{}, {} in all, if effect and spread stay as they are",
-                                  *needed - v.effect.n, *needed - v.effect.n == 1 ? "" : "s", *needed));
+    v.decides.push_back(formatted("{} more {}{}, {} in all, if effect and spread stay as they are",
+                                  *needed - v.effect.n, c.unit(), *needed - v.effect.n == 1 ? "" : "s", *needed));
   else
-    v.decides.push_back("not even 1,000 grammars: the effect is too close to the smallest difference that matters");
+    v.decides.push_back(
+        formatted("not even 1,000 {}s: the effect is too close to the smallest difference that matters", c.unit()));
 }
 
 void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
@@ -280,7 +284,7 @@ std::string ScaleVerdict::words() const {
   };
   if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted) : "");
   if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent) : "");
-  if (has_one_grammar()) return "undecided on one grammar";
+  if (has_one_grammar()) return formatted("undecided on one {}", comparisons.front().comparison->unit());
   if (verdict == Verdict::supported || supported == 0) return to_string(verdict);
   return "undecided, supported" + of(supported);
 }

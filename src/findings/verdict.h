@@ -11,6 +11,7 @@
 // A diverged or collapsed run makes its comparison undecided. A verdict is withheld, so the comparison is undecided, if
 //   - it has fewer than three grammars,
 //   - it is an order of fewer than six models,
+//   - it is of a kind, and a model did not learn its own test, which has the distribution of its training (trained.h),
 //   - all its models are at the ceiling and it is not that one accuracy is above another, or
 //   - it is that one accuracy is above another, and the lower one is below the n-gram.
 // A claim is supported if every part is supported. Parts that stay contradicted under Holm's correction over the parts
@@ -96,7 +97,7 @@ std::vector<std::string> counts_of(const Rows& rows);
 // Effects and interval ends for people: in points of accuracy, or in the unit of the statistic.
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
-std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
+std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each", "3 seeds"
 // Accuracy of the n-gram if the only model of the arm is below it: the model may be trained badly.
 std::optional<double> n_gram_above(const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure);
 // Arms below the n-gram, one line each.

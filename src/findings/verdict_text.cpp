@@ -153,8 +153,9 @@ std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVe
     for (const auto& line : lost_lines(verdict.lost)) out += "    note: " + line + "\n";
     for (const auto& scale : verdict.scales) {
       add_scale(out, scale);
-      out += formatted("    in {}; the unit is the grammar: seeds are averaged within each\n",
-                       joined(units_of(scale), "; "));
+      const bool grammars = scale.comparisons.front().comparison->unit() == "grammar";
+      out += formatted("    in {}; the unit is the {} are averaged within each\n", joined(units_of(scale), "; "),
+                       grammars ? "grammar: seeds" : "grammar.seed, which draws the samples: runs");
     }
   }
   out += "\n";

@@ -23,6 +23,8 @@ std::string unit_text(const Comparison& c) {
       return c.kind.empty() ? "% of the accuracy at the trained gap" : "% of the accuracy on test";
     case Statistic::excess_error:
       return "% of the least possible squared error";
+    case Statistic::excess_ratio:
+      return "% of the second model's excess error";
     case Statistic::slope:
       return c.over == "topological_entropy" ? "points per nat" : "points per factor 10 of " + c.over;
     case Statistic::rank_correlation:
@@ -78,10 +80,13 @@ std::string evidence_text(const ComparisonVerdict& v) {
   if (!f.found) return "no runs";
   const auto fewest = f.b.runs > 0 ? std::min(f.a.fewest, f.b.fewest) : f.a.fewest;
   const auto most = std::max(f.a.most, f.b.most);
-  std::string out = formatted("{} grammar{}", v.effect.n, v.effect.n == 1 ? "" : "s");
-  if (most > 0)
-    out += fewest == most ? formatted(", {} seed{} each", most, most == 1 ? "" : "s")
-                          : formatted(", {} to {} seeds each", fewest, most);
+  const std::string unit = v.comparison->unit();
+  std::string out = formatted("{} {}{}", v.effect.n, unit, v.effect.n == 1 ? "" : "s");
+  const std::string run = unit == "seed" ? "run" : "seed";
+  if (fewest != most)
+    out += formatted(", {} to {} {}s each", fewest, most, run);
+  else if (most > 1 || (most == 1 && unit != "seed"))
+    out += formatted(", {} {}{} each", most, run, most == 1 ? "" : "s");
   if (f.levels > 1) out += formatted(", {} levels", f.levels);
   const size_t failed = f.a.failed.size() + f.b.failed.size();
   if (failed > 0) out += formatted(", {} failed", failed);
