@@ -37,7 +37,7 @@ std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::op
   if (!figure || figure->n == 0) return "–";
   if (c.statistic == Statistic::throughput) return grouped(static_cast<uint64_t>(figure->mean + .5));
   if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop ||
-      c.statistic == Statistic::excess_error)
+      is_excess(c.statistic))
     return effect_text(c, figure->mean);
   return share(figure->mean + arm.chance);
 }
@@ -67,7 +67,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                      arm_figure(c, one.figures.a, one.a), second_figure(one),
                      any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
-                     paper_text(one), evidence_text(one), c.reported ? "reported" : one.words());
+                     paper_text(one), evidence_text(one), c.reported ? "reported" : cell(one.words()));
     say(units, unit_text(c));
     for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum), line));
     for (const auto* arm : {&one.figures.a, &one.figures.b}) {
@@ -129,11 +129,16 @@ std::string other_settings(const std::vector<Choice>& chosen, const std::vector<
 
 }  // namespace
 
+bool shows_quick(const Claim& claim) {
+  return claim.number == 0 && !claim.section.empty();
+}
+
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim) {
   std::vector<ScaleVerdict> out;
   for (const char* protocol : {corrected_protocol, published_protocol})
     for (const auto& scale : claims.scales) {
-      if (scale.name != "quick") out.push_back(judge(rows, claims, claim, scale, protocol));
+      if (scale.name != "quick" || (shows_quick(claim) && protocol == std::string(corrected_protocol)))
+        out.push_back(judge(rows, claims, claim, scale, protocol));
     }
   return out;
 }

@@ -67,6 +67,34 @@ TEST(FindingsPage, PutsClaimsOfSectionUnderItsHeading) {
   }
 }
 
+// Runs at quick say nothing about the paper's claims, which are about larger networks.
+TEST(FindingsPage, ShowsQuickOnlyForClaimsBeyondThePaper) {
+  auto runs = runs_of(suite_of("[task]\nkind = 'pcfg'\n[model]\nlayers = 2\n[eval]\nlengths = [200, 400]\n[grid]\n"
+                               "model.name = ['delta_net', 'gated_delta_net']\nrun.seed = [1, 2, 3]\n"),
+                      [](Result& r) {
+                        r.params = r.model == "delta_net" ? 83'000 : 84'500;
+                        set_accuracy(r, (r.model == "delta_net" ? .7 : .8) + wobble(r));
+                      });
+  const auto table = runs_of(suite_of("[model]\nlayers = 2\ndropout = 0\n[grammar]\nvocab = 13\nambiguities = 12\n"
+                                      "depth = 12\n[grid]\ntask.number = [1, 3]\nmodel.name = " +
+                                      std::string(seven) + "\nrun.seed = [1, 2, 3]\n"),
+                             [](Result& r) { r.params = 84'000; });
+  runs.insert(runs.end(), table.begin(), table.end());
+  const Rows rows = rows_from(runs);
+  ASSERT_TRUE(judged(rows, "gates", "quick").tested);
+  const std::string page = findings_page(rows, shipped_claims(), "results/");
+  EXPECT_TRUE(has(page, "pcfg: Gated DeltaNet − DeltaNet | corrected, quick | .",
+                  "At `quick`, networks have one or two layers and 83,000 to 84,500 parameters",
+                  "](findings/differences_quick.svg)"));
+  const size_t claims = page.find("\n## The claims\n"), next = page.find("\n## Which of the newer");
+  ASSERT_LT(claims, next);
+  EXPECT_TRUE(lacks(page.substr(claims, next - claims), "quick"));
+  for (const auto& figure : findings_figures(rows, shipped_claims()))
+    if (figure.name == "differences_quick") {
+      EXPECT_TRUE(lacks(figure.svg, "Gates help recall"));
+    }
+}
+
 TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
   const std::string page = findings_page(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/");
   EXPECT_TRUE(has(page, "**Undecided, supported in 2 of 2, 3 not run (corrected, small).** Gating and rapid forgetting",
