@@ -242,7 +242,7 @@ std::string Comparison::place_text() const {
   if (from_point) out += formatted("{} to ", *from_point);
   out += joined(gaps, ", ");
   if (!over.empty()) out += ", over " + over;
-  if (best > 0) out += formatted(", best of {} seeds", best);
+  if (best > 0) out += formatted(", best of {} {}s", best, unit() == "seed" ? "run" : "seed");
   if (statistic != Statistic::accuracy && statistic != Statistic::gap_accuracy && statistic != Statistic::slope &&
       !is_order(statistic))
     out += formatted(", {}", to_string(statistic));

@@ -86,7 +86,7 @@ enum class Statistic {
   published_order,   // rank correlation with the figures of `published` (Kendall's tau)
   task_order,        // rank correlation with the models' order in the comparison `with` (Kendall's tau)
   excess_error,      // squared error divided by the least that a causal model can expect, minus 1
-  excess_ratio,      // of two excess errors; the effect is a / b - 1
+  excess_ratio,      // of two excess errors; the effect is log(a / b), shown as a / b - 1
   throughput,        // training frames per second on one device; the effect is a / b - 1
   gate_parameters,   // per layer, with the key projection of the delta rule; exact
   gates_without_keys,  // per layer, without the key projection; exact

@@ -64,10 +64,12 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
     values[1][level] = b;
     for (const auto& [unit, value] : a)
       if (const auto other = b.find(unit); other != b.end()) {
-        const bool ratio = c_.statistic == Statistic::throughput || c_.statistic == Statistic::excess_ratio;
-        if (ratio && other->second <= 0) continue;
+        const bool ratio = c_.statistic == Statistic::throughput, logarithm = c_.statistic == Statistic::excess_ratio;
+        if (logarithm && (value <= 0 || other->second <= 0)) continue;
         x[unit].push_back(level_value(pair.first, unit, level));
-        y[unit].push_back(ratio ? value / other->second - 1 : value - other->second);
+        y[unit].push_back(logarithm ? std::log(value / other->second)
+                          : ratio   ? value / other->second - 1
+                                    : value - other->second);
         own[unit].first.push_back(value);
         own[unit].second.push_back(other->second);
       }

@@ -66,8 +66,8 @@ std::string quick_text(const std::vector<ClaimVerdict>& verdicts) {
   const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
   return formatted(
       "\nAt `quick`, networks have one or two layers and {} to {} parameters, and train for minutes on two cores. "
-      "Verdicts "
-      "there are about networks and trainings of this size.\n",
+      "Verdicts there are about networks and trainings of this size. Other kinds of tasks need models that "
+      "[learned their own test](verdicts.md#trained-models).\n",
       grouped(static_cast<uint64_t>(*least)), grouped(static_cast<uint64_t>(*most)));
 }
 

@@ -35,9 +35,9 @@ bool is_shown(const ScaleVerdict& stratum) {
 std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::optional<Estimate>& figure) {
   if (arm.gate_parameters) return grouped(static_cast<uint64_t>(*arm.gate_parameters));
   if (!figure || figure->n == 0) return "–";
+  if (is_excess(c.statistic)) return signed_points(figure->mean);
   if (c.statistic == Statistic::throughput) return grouped(static_cast<uint64_t>(figure->mean + .5));
-  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop ||
-      is_excess(c.statistic))
+  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop)
     return effect_text(c, figure->mean);
   return share(figure->mean + arm.chance);
 }

@@ -27,10 +27,9 @@ namespace sb {
 constexpr double near_ceiling = .02;
 
 struct ArmFigures {
-  std::map<Unit, double> values;                              // of the statistic, by grammar
-  std::map<Unit, double> ceilings;                            // of the same measurements, if every run has a ceiling
-  std::map<Unit, double> n_grams;                             // of the test, if the runs have baselines
-  std::map<std::pair<std::string, Unit>, OwnTest> own_tests;  // of kinds, by model and grammar
+  std::map<Unit, double> values;    // of the statistic, by grammar
+  std::map<Unit, double> ceilings;  // of the same measurements, if every run has a ceiling
+  std::map<Unit, double> n_grams;   // of the test, if the runs have baselines
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)
   std::vector<std::string> failed;      // diverged or collapsed runs of the chosen setting, to be repeated; in words
@@ -40,7 +39,8 @@ struct ArmFigures {
   std::vector<std::string> unmeasured;  // runs without the requested gap lengths, or, for speeds, a device of their own
   std::vector<int64_t> params;          // of the networks, one per model and level
   std::optional<int64_t> gate_parameters;
-  bool swept = false;  // its learning rate was selected from several
+  bool swept = false;                                         // its learning rate was selected from several
+  std::map<std::pair<std::string, Unit>, OwnTest> own_tests;  // by model and grammar, if verdicts need them
 };
 
 struct Figures {

@@ -97,7 +97,7 @@ std::vector<std::string> counts_of(const Rows& rows);
 // Effects and interval ends for people: in points of accuracy, or in the unit of the statistic.
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
-std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each", "3 seeds"
+std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
 // Accuracy of the n-gram if the only model of the arm is below it: the model may be trained badly.
 std::optional<double> n_gram_above(const Arm& models, const ArmFigures& arm, const std::optional<Estimate>& figure);
 // Arms below the n-gram, one line each.

@@ -11,6 +11,7 @@ namespace sb {
 
 std::string effect_text(const Comparison& c, double value) {
   const bool order = is_order(c.statistic);
+  if (c.statistic == Statistic::excess_ratio) value = std::expm1(value);
   const std::string digits = counted(c.statistic) ? grouped(static_cast<uint64_t>(std::llround(std::abs(value))))
                              : order              ? fixed(std::abs(value), 2)
                                                   : fixed(std::abs(value) * 100, 1);
@@ -24,7 +25,7 @@ std::string unit_text(const Comparison& c) {
     case Statistic::excess_error:
       return "% of the least possible squared error";
     case Statistic::excess_ratio:
-      return "% of the second model's excess error";
+      return "% of the excess error of b; a and b in % above the least squared error";
     case Statistic::slope:
       return c.over == "topological_entropy" ? "points per nat" : "points per factor 10 of " + c.over;
     case Statistic::rank_correlation:

@@ -44,7 +44,7 @@ TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
   EXPECT_NEAR(v.comparisons[0].b->mean, .51, .01);
   EXPECT_EQ(v.comparisons[0].effect.n, 3U);
   EXPECT_EQ(v.comparisons[0].comparison->name(),
-            "word problem, machine parity, length 256, best of 3 seeds: DeltaNet, negative_eigenvalues on − DeltaNet");
+            "word problem, machine parity, length 256, best of 3 runs: DeltaNet, negative_eigenvalues on − DeltaNet");
   EXPECT_EQ(judged(rows_from(parity_runs([](const Result&, bool negative) { return negative ? .8 : .5; })),
                    "negative_eigenvalues", "quick")
                 .verdict,
@@ -228,8 +228,11 @@ TEST(ExcessRatio, IsOfTwoExcessErrors) {
       "{statistic = 'excess_ratio', asks = 'below', delta = 0.2, a = 'mamba2', b = 'gla', task = 'tracking'}";
   for (const double least : {.1, 10.}) {
     const auto v = judged_alone(world(least), ratio);
-    EXPECT_NEAR(v.effect.mean, .02 / .05 - 1, .02);
+    EXPECT_NEAR(v.effect.mean, std::log(.02 / .05), .02);
     EXPECT_EQ(v.verdict, Verdict::supported);
+    Comparison shown;
+    shown.statistic = Statistic::excess_ratio;
+    EXPECT_EQ(effect_text(shown, std::log(.4)), "−60.0");
   }
 }
 
