@@ -102,7 +102,7 @@ comparisons = [
                                      "c.toml");
   const auto& all = claims.claims.front().comparisons;
   ASSERT_EQ(all.size(), 5U);
-  EXPECT_EQ(all[0].name(), "word problem, machine a5, length 32, 64, best of 3 seeds: GRU − GLA");
+  EXPECT_EQ(all[0].name(), "word problem, machine a5, length 32, 64, best of 3 runs: GRU − GLA");
   EXPECT_EQ(all[0].keys, (ConfigMap{{"task.machine", "\"a5\""}}));
   EXPECT_EQ(all[1].name(), "dyck: GRU");
   EXPECT_EQ(all[2].name(), "flip flop, ignored 0, 98, retention: GRU");
