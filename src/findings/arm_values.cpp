@@ -66,14 +66,26 @@ std::optional<double> excess_error(const TableRun& run, const Comparison& c) {
   return sum / static_cast<double>(asked.size());
 }
 
+// Accuracy on the first elements of every sample; nullopt if there are fewer or positions were not recorded.
+std::optional<double> first_elements(const Measurement& m, size_t count) {
+  if (m.by_position.size() < count) return std::nullopt;
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!m.by_position[i]) return std::nullopt;
+    sum += *m.by_position[i];
+  }
+  return sum / static_cast<double>(count);
+}
+
 std::optional<double> value_of(const TableRun& run, const Group& group, const Comparison& c) {
   if (c.statistic == Statistic::throughput) return run.result.made->tokens_per_second;
-  if (c.statistic == Statistic::excess_error) return excess_error(run, c);
+  if (is_excess(c.statistic)) return excess_error(run, c);
   const auto points = points_of(run);
   if (c.statistic == Statistic::seen_gain) return seen_gain(run.result);
   const auto own = points.find(Point{});
   if (own == points.end()) return std::nullopt;
   const double chance = c.against_chance ? run.result.chance : 0;
+  if (c.first > 0) return first_elements(*own->second, static_cast<size_t>(c.first));
   if (c.gaps.empty()) return own->second->accuracy - chance;
   double sum = 0;
   for (const Point& point : points_asked(c)) {
@@ -82,6 +94,12 @@ std::optional<double> value_of(const TableRun& run, const Group& group, const Co
     sum += at->second->accuracy;
   }
   const double mean = sum / static_cast<double>(c.gaps.size());
+  if (c.from_point) {
+    Point from = points_asked(c).front();
+    from.at = c.from_point;
+    const auto at = points.find(from);
+    return at == points.end() ? std::nullopt : std::optional(at->second->accuracy - mean);
+  }
   if (c.statistic != Statistic::retention) return mean - chance;
   const auto trained = parse_integer(group.value("task.gap_max"));
   const auto base = trained ? points.find(Point{static_cast<int>(*trained), "", 0}) : points.end();
@@ -91,7 +109,7 @@ std::optional<double> value_of(const TableRun& run, const Group& group, const Co
 
 // Ceiling of what value_of() measures; runs of one grammar differ only in the samples it is estimated from.
 std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
-  if (c.statistic == Statistic::excess_error) return std::nullopt;
+  if (is_excess(c.statistic) || c.first > 0) return std::nullopt;
   const auto points = points_of(run);
   const std::vector<Point> asked = points_asked(c);
   double sum = 0;
@@ -132,6 +150,19 @@ std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const 
   return out;
 }
 
+void add_own_tests(const Rows& rows, const Claims& claims, const Comparison& c, const Group& group, ArmFigures& arm) {
+  if (!needs_trained_models(c)) return;
+  std::map<Unit, std::vector<OwnTest>> own;
+  ArmFigures unused;  // `arm` has the failed runs
+  for (const size_t run : counting_runs(rows, claims, group, unused))
+    if (const auto test = own_test(rows.runs[run].result, c)) own[grammar_of(rows, run)].push_back(*test);
+  const auto promised = static_cast<size_t>(c.best);
+  for (auto& [unit, tests] : own) {
+    if (promised > 0 && tests.size() > promised) tests.resize(promised);  // the first seeds
+    arm.own_tests[{group.model(), unit}] = promised > 0 ? best_test(tests) : mean_test(tests);
+  }
+}
+
 }  // namespace
 
 std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t failed) {
@@ -163,7 +194,8 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     Unit unit = grammar_of(rows, run);
     if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
     const Result& result = rows.runs[run].result;
-    const bool on_task = comparison.gaps.empty() && (comparison.from == 0 || result.task == comparison.task);
+    const bool on_task =
+        comparison.gaps.empty() && comparison.first == 0 && (comparison.from == 0 || result.task == comparison.task);
     if (const auto n_gram = result.baselines ? result.baselines->best_n_gram() : std::nullopt; n_gram && on_task) {
       arm.n_grams[unit] = *n_gram;
       accuracies[unit].push_back(result.test->accuracy);
@@ -192,6 +224,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     arm.most = std::max(arm.most, all.size());
     out[unit] = promised > 0 ? *std::max_element(all.begin(), all.end()) : mean(all);
   }
+  add_own_tests(rows, claims, comparison, group, arm);
   return out;
 }
 

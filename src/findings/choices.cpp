@@ -117,8 +117,10 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
       return choice.variant == best->variant && choice.lr == chosen->lr && choice.valid;
     });
     const double by_rate = rate_of(*best) == *more.rbegin() && step != others.end() ? *best->valid - *step->valid : 0;
-    const double by_luck = best == same ? 0 : 2 * std::hypot(best->error, same->error);
-    gain = std::max(gain, *best->valid - *same->valid + by_rate + by_luck);
+    for (const auto& other : others)
+      if (&other != &*same && other.valid)
+        gain = std::max(gain, *other.valid - *same->valid + 2 * std::hypot(other.error, same->error) +
+                                  (&other == &*best ? by_rate : 0));
   }
   return chosen->at_edge && !checked ? 1 : gain;
 }

@@ -47,6 +47,18 @@ auto ends_into(double& least, double& most) {
   };
 }
 
+// Marks the arms of which another comparison of the claim asks a low accuracy: they need not be trained.
+void mark_arms_that_may_fail(std::vector<Comparison>& all) {
+  for (const auto& low : all) {
+    if (low.asks != Asks::at_most || low.statistic != Statistic::accuracy || !low.b.empty()) continue;
+    for (auto& one : all) {
+      if (one.kind != low.kind || one.keys != low.keys) continue;
+      one.a_may_fail |= one.a == low.a;
+      one.b_may_fail |= one.b == low.a;
+    }
+  }
+}
+
 // `deviation`: of the published protocol, which may be only described.
 Claim claim_of(const TomlValue& block, bool deviation) {
   Claim out;
@@ -60,9 +72,11 @@ Claim claim_of(const TomlValue& block, bool deviation) {
                        {"section", text_into(out.section, 100)},
                        {"paper", text_into(out.paper, 4000)},
                        {"untested", text_into(out.untested, 4000)},
+                       {"in_code", [&](auto& member) { out.in_code = toml_truth(member); }},
                        {"statistic", by_default},
                        {"asks", by_default},
                        {"delta", by_default},
+                       {"in_distribution", by_default},
                        {"keys", [&](auto& member) { defaults.keys = &member.value; }},
                        {"at_scale", [&](auto& member) { defaults.at_scale = &member.value; }},
                        {"comparisons", [&](auto& member) { rows = &member; }}});
@@ -70,6 +84,8 @@ Claim claim_of(const TomlValue& block, bool deviation) {
     throw toml_fault("expected id, title and sentence", block.place);
   if (rows && rows->value.list())
     for (const auto& row : *rows->value.list()) read_comparisons(defaults, row, out.comparisons);
+  mark_arms_that_may_fail(out.comparisons);
+  for (auto& one : out.comparisons) one.beyond_paper = out.number == 0 && !deviation;
   if (out.comparisons.empty() && !(deviation && !rows)) throw toml_fault("expected a list of comparisons", block.place);
   return out;
 }
@@ -172,6 +188,10 @@ bool is_order(Statistic statistic) {
          statistic == Statistic::task_order;
 }
 
+bool is_excess(Statistic statistic) {
+  return statistic == Statistic::excess_error || statistic == Statistic::excess_ratio;
+}
+
 bool counted(Statistic statistic) {
   return statistic == Statistic::gate_parameters || statistic == Statistic::gates_without_keys;
 }
@@ -212,12 +232,19 @@ std::string Comparison::task_text() const {
   return kind.empty() ? formatted("task {}", task) : kind;
 }
 
+std::string Comparison::unit() const {
+  return kind.empty() || find_task(kind).has_grammars ? "grammar" : "seed";
+}
+
 std::string Comparison::place_text() const {
   std::string out = from > 0 ? formatted("task {} to {}", from, task) : task_text();
   for (const auto& [key, value] : keys) out += ", " + key_text(key, value);
-  if (!gaps.empty()) out += formatted(", {} {}", kind.empty() ? "gap" : find_task(kind).axis->name, joined(gaps, ", "));
+  if (!gaps.empty()) out += formatted(", {} ", kind.empty() ? "gap" : find_task(kind).axis->name);
+  if (from_point) out += formatted("{} to ", *from_point);
+  out += joined(gaps, ", ");
+  if (first > 0) out += formatted(", first {} elements", first);
   if (!over.empty()) out += ", over " + over;
-  if (best > 0) out += formatted(", best of {} seeds", best);
+  if (best > 0) out += formatted(", best of {} {}s", best, unit() == "seed" ? "run" : "seed");
   if (statistic != Statistic::accuracy && statistic != Statistic::gap_accuracy && statistic != Statistic::slope &&
       !is_order(statistic))
     out += formatted(", {}", to_string(statistic));

@@ -36,21 +36,28 @@
 //   statistic = "accuracy"
 //   asks = "above"                                  # of a - b: above, below, at_least or at_most
 //   delta = 0.01                                    # smallest difference that matters
+//   in_distribution = 0.1                           # what a trained model may lack on its own test, optional
 //   comparisons = [{a = "gated_delta_net", b = "delta_net", task = [1, 2, 3]}]
 //
 //   [[deviation]]                                   # a deviation of the published protocol
 //   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
+//   in_code = true                                  # false: the paper's text says it, the published code does not do it
 //
-// A comparison may override statistic, asks, delta and match. `a`, `b` and `task` may be lists: every combination is one
+// A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every combination is one
 // comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test axis, and accuracy is
 // the mean over these. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
 // {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank statistics, the models to
 // rank. Without `b` the effect is a itself; b = "chance" is the run's chance level. `reference` is subtracted from the
-// effect. With best = 3, the best of three seeds of a grammar counts instead of the mean over its runs. A comparison
+// effect. With best = 3, the best of three seeds of a grammar counts instead of the mean over its runs. With first =
+// 110, accuracy is that on the first 110 elements of every test sample. A comparison
 // with reported = true is shown, but is not part of the claim.
 //
 // Statistic task_order takes `with` = {task = "text", at = [1], statistic = "retention"}: the models are ranked there by
 // their means over all grammars, and on `task` (with `gaps`: at these gap lengths) by grammar.
+//
+// On kinds, a model is trained if on its own test, which has the distribution of its training, its accuracy is at most
+// `in_distribution` below the ceiling, or its squared error at most this share above the least. At gap lengths, in claims
+// beyond the paper, the n-gram replaces the ceiling (trained.h).
 //
 // Keys of a comparison override those of its claim, and are part of its name. On a kind, every key of [task] that none
 // of these and no arm names must have its default, and runs have a train.schedule only if one is named.
@@ -69,24 +76,27 @@
 namespace sb {
 
 enum class Statistic {
-  accuracy,            // on test, or the mean over the points `at`
-  gap_accuracy,        // mean accuracy over the gap lengths `gaps`
-  retention,           // gap_accuracy divided by the accuracy at the trained gap length; of a kind, accuracy at the
-                       // points `at` divided by that on test
-  drop,                // accuracy on task `from` minus accuracy on `task`
-  seen_gain,           // accuracy on the first training samples (the published test set) minus accuracy on test
-  slope,               // of accuracy over `over`: topological_entropy, or log10 of params or of a key
-  rank_correlation,    // of the models' orders: mean over pairs of levels of `over` (Kendall's tau)
-  published_order,     // rank correlation with the figures of `published` (Kendall's tau)
-  task_order,          // rank correlation with the models' order in the comparison `with` (Kendall's tau)
-  excess_error,        // squared error divided by the least that a causal model can expect, minus 1
-  throughput,          // training frames per second on one device; the effect is a / b - 1
-  gate_parameters,     // per layer, with the key projection of the delta rule; exact
+  accuracy,          // on test, or the mean over the points `at`
+  gap_accuracy,      // mean accuracy over the gap lengths `gaps`
+  retention,         // gap_accuracy divided by the accuracy at the trained gap length; of a kind, accuracy at the
+                     // points `at` divided by that on test
+  drop,              // accuracy on task `from` minus accuracy on `task`; of a kind, accuracy at the point `from` of the
+                     // test axis minus that at the points `at`
+  seen_gain,         // accuracy on the first training samples (the published test set) minus accuracy on test
+  slope,             // of accuracy over `over`: topological_entropy, or log10 of params or of a key
+  rank_correlation,  // of the models' orders: mean over pairs of levels of `over` (Kendall's tau)
+  published_order,   // rank correlation with the figures of `published` (Kendall's tau)
+  task_order,        // rank correlation with the models' order in the comparison `with` (Kendall's tau)
+  excess_error,      // squared error divided by the least that a causal model can expect, minus 1
+  excess_ratio,      // of two excess errors; the effect is log(a / b), shown as a / b - 1
+  throughput,        // training frames per second on one device; the effect is a / b - 1
+  gate_parameters,   // per layer, with the key projection of the delta rule; exact
   gates_without_keys,  // per layer, without the key projection; exact
 };
 const char* to_string(Statistic statistic);
-bool is_order(Statistic statistic);  // whether the statistic is a rank correlation
-bool counted(Statistic statistic);   // whether the statistic is exact, without interval and spread
+bool is_order(Statistic statistic);   // whether the statistic is a rank correlation
+bool is_excess(Statistic statistic);  // whether the statistic is of squared errors
+bool counted(Statistic statistic);    // whether the statistic is exact, without interval and spread
 
 // What a claim asserts about the effect a - b; delta is the smallest difference that matters.
 enum class Asks { above, below, at_least, at_most };
@@ -110,12 +120,14 @@ struct Comparison {
   Asks asks = Asks::above;
   double delta = .01;
   double reference = 0;
-  bool reported = false;  // shown, but not part of the claim
-  int best = 0;           // counts the best of this many runs of a grammar; 0: the mean over all of them
-  std::string kind;       // of the task; empty: gaps
-  int task = 1;           // of gaps; 4: runs of task 2 or 4 with these gaps
-  int from = 0;           // for drop: task to subtract from
-  std::vector<int> gaps;  // or other values of the kind's test axis
+  bool reported = false;          // shown, but not part of the claim
+  int best = 0;                   // counts the best of this many runs of a grammar; 0: the mean over all of them
+  int first = 0;                  // of accuracy: on the first elements of every test sample; 0: on all of them
+  std::string kind;               // of the task; empty: gaps
+  int task = 1;                   // of gaps; 4: runs of task 2 or 4 with these gaps
+  int from = 0;                   // for drop: task to subtract from
+  std::vector<int> gaps;          // or other values of the kind's test axis
+  std::optional<int> from_point;  // for drop of a kind: value of its test axis
   std::string over, published;
   std::vector<Comparison> with;                    // for task_order: the other comparison, without arms
   ConfigMap keys;                                  // JSON text as in Result::config
@@ -123,10 +135,14 @@ struct Comparison {
   std::map<std::string, ConfigMap> claim_keys_at;  // the same at one scale, by its name
   std::vector<std::string> free;                   // keys that may differ between the levels
   std::optional<double> match;                     // overrides that of the scale
+  std::optional<double> in_distribution;           // of a kind: what trained models may lack on their own test
+  bool beyond_paper = false;                       // of a claim that is not the paper's
+  bool a_may_fail = false, b_may_fail = false;     // the claim asks a low accuracy of this arm
 
   // Values that runs must have at this scale: the claim's keys and those of the comparison.
   ConfigMap keys_at(const std::string& scale) const;
   std::string task_text() const;   // "task 3", "word_problem"
+  std::string unit() const;        // "grammar", or "seed" on a kind without grammars, where it only draws samples
   std::string place_text() const;  // "word problem, machine a5, length 64"
   std::string name() const;        // "task 3: Mamba2 − GLA"
 };
@@ -135,6 +151,7 @@ struct Claim {
   std::string id, title, sentence, section;
   int number = 0;
   std::string paper, untested;
+  bool in_code = true;  // of a deviation: false if only the paper's text has it
   std::vector<Comparison> comparisons;
 };
 

@@ -14,13 +14,13 @@ namespace {
 constexpr size_t most_comparisons = 200;  // of a claim
 
 const std::vector<std::string> statistic_names = {
-    "accuracy",   "gap_accuracy",     "retention",         "drop",       "seen_gain",
-    "slope",      "rank_correlation", "published_order",   "task_order", "excess_error",
-    "throughput", "gate_parameters",  "gates_without_keys"};
+    "accuracy",         "gap_accuracy",      "retention",  "drop",         "seen_gain",    "slope",
+    "rank_correlation", "published_order",   "task_order", "excess_error", "excess_ratio", "throughput",
+    "gate_parameters",  "gates_without_keys"};
 const std::vector<std::string> asks_names = {"above", "below", "at_least", "at_most"};
-const std::vector<std::string> comparison_keys = {"statistic", "asks",      "delta", "reference", "reported", "best",
-                                                  "a",         "b",         "task",  "from",      "gaps",     "at",
-                                                  "over",      "published", "with",  "keys",      "free",     "match"};
+const std::vector<std::string> comparison_keys = {
+    "statistic", "asks", "delta", "in_distribution", "reference", "reported", "best", "first", "a", "b", "task", "from",
+    "gaps",      "at",   "over",  "published",       "with",      "keys",     "free", "match"};
 
 // The key of this name that runs of this kind of task have.
 std::optional<ConfigKey> key_named(const std::string& name, const std::string& kind) {
@@ -32,11 +32,6 @@ std::optional<ConfigKey> key_named(const std::string& name, const std::string& k
 template <class Choice>
 Choice choice_of(const TomlMember& member, const std::vector<std::string>& names) {
   return static_cast<Choice>(std::find(names.begin(), names.end(), toml_choice(member, names)) - names.begin());
-}
-
-bool truth_of(const TomlMember& member) {
-  if (const bool* truth = std::get_if<bool>(&member.value.content)) return *truth;
-  throw toml_fault(member.key + ": expected true or false, got " + shown(member.value), member.value.place);
 }
 
 void check_key(const std::string& name, const std::string& kind, const Place& place) {
@@ -101,6 +96,7 @@ class Reader {
     common_.statistic = defaults_.statistic;
     common_.asks = defaults_.asks;
     common_.delta = defaults_.delta;
+    common_.in_distribution = defaults_.in_distribution;
     check();
     for (const auto& a : a_)
       for (const auto& b : b_)
@@ -122,6 +118,7 @@ class Reader {
       if (member.key == "task") take_task(member);
     for (const auto& member : *row_.table()) take(member);
     common_.statistic = defaults_.statistic;
+    common_.in_distribution = defaults_.in_distribution;
     const Statistic s = common_.statistic;
     if (!a_.empty() || !b_.empty() || !common_.with.empty() || common_.against_chance || tasks_.size() != 1 ||
         (s != Statistic::accuracy && s != Statistic::gap_accuracy && s != Statistic::retention))
@@ -179,7 +176,10 @@ class Reader {
       }
       for (const auto& item : listed(member.value, one)) (member.key == "a" ? a_ : b_).push_back(arm_of(item, kind()));
     } else if (member.key == "from") {
-      common_.from = whole(member, member.value, 1, 3);
+      if (const auto& axis = find_task(kind()).axis; !common_.kind.empty() && axis)
+        common_.from_point = whole(member, member.value, axis->least, axis->most);
+      else
+        common_.from = whole(member, member.value, 1, 3);
     } else if (member.key == "gaps" || member.key == "at") {
       take_points(member);
     } else if (member.key == "over") {
@@ -200,7 +200,9 @@ class Reader {
     } else if (member.key == "reference") {
       common_.reference = toml_real(member, -1e6, 1e6);
     } else if (member.key == "reported") {
-      common_.reported = truth_of(member);
+      common_.reported = toml_truth(member);
+    } else if (member.key == "first") {
+      common_.first = static_cast<int>(toml_whole(member, 1, 1000000));
     } else if (member.key == "best") {
       common_.best = static_cast<int>(toml_whole(member, 2, 100));
     } else {
@@ -219,15 +221,15 @@ class Reader {
     const Statistic s = common_.statistic;
     const TaskRow& row = find_task(common_.kind);
     const bool squared = row.loss == Loss::squared_error;
-    if (s != Statistic::accuracy && s != Statistic::retention && s != Statistic::excess_error &&
+    if (s != Statistic::accuracy && s != Statistic::retention && s != Statistic::drop && !is_excess(s) &&
         s != Statistic::throughput)
       throw toml_fault(formatted("{} is a statistic of gaps, got {}", to_string(s), common_.kind), row_.place);
-    if (s != Statistic::throughput && squared != (s == Statistic::excess_error))
+    if (s != Statistic::throughput && squared != is_excess(s))
       throw toml_fault(
           formatted("{} has {}", common_.kind, squared ? "squared errors, no accuracy" : "no squared error"),
           row_.place);
     check_field(false, gaps_, "gaps of a kind of task");
-    if (s == Statistic::retention) check_field(true, at_, "at");
+    if (s == Statistic::retention || s == Statistic::drop) check_field(true, at_, "at");
     if (at_ && (s == Statistic::throughput || !row.axis))
       throw toml_fault("at needs a kind of task with a test axis, and its accuracy or error", row_.place);
   }
@@ -236,24 +238,27 @@ class Reader {
     const Statistic s = common_.statistic;
     check_field(s == Statistic::slope || s == Statistic::rank_correlation, !common_.over.empty(), "over");
     if (common_.kind.empty()) {
-      if (at_ || s == Statistic::excess_error)
-        throw toml_fault((at_ ? "at" : "excess_error") + std::string(" needs a kind of task"), row_.place);
+      if (at_ || is_excess(s))
+        throw toml_fault(formatted("{} needs a kind of task", at_ ? "at" : to_string(s)), row_.place);
+      if (common_.in_distribution && !gaps_)
+        throw toml_fault("in_distribution needs a kind of task, or gaps", row_.place);
       if (s != Statistic::task_order)
         check_field(s == Statistic::retention || s == Statistic::gap_accuracy, gaps_, "gaps");
     } else {
       check_kind();
     }
-    if (common_.best > 0 && s == Statistic::excess_error)
-      throw toml_fault("best is of accuracies, not errors", row_.place);
+    if (common_.best > 0 && is_excess(s)) throw toml_fault("best is of accuracies, not errors", row_.place);
+    if (common_.first > 0 && (s != Statistic::accuracy || at_))
+      throw toml_fault("first is of the accuracy on test", row_.place);
     check_field(s == Statistic::task_order, !common_.with.empty(), "with");
-    check_field(s == Statistic::drop, common_.from > 0, "from");
+    check_field(s == Statistic::drop, common_.from > 0 || common_.from_point, "from");
     check_field(s == Statistic::published_order, !common_.published.empty(), "published");
     for (const int task : tasks_)
       if (common_.from == task) throw toml_fault("from is the task itself", row_.place);
     if (common_.against_chance && s != Statistic::gap_accuracy && s != Statistic::accuracy)
       throw toml_fault("chance is compared with accuracies only", row_.place);
     const bool beside = std::any_of(b_.begin(), b_.end(), [](const Arm& b) { return !b.empty(); });
-    if (!beside && (s == Statistic::drop || s == Statistic::throughput || counted(s)))
+    if (!beside && (s == Statistic::drop || s == Statistic::throughput || s == Statistic::excess_ratio || counted(s)))
       throw toml_fault(std::string(to_string(s)) + " needs b", row_.place);
     const bool order = is_order(s);
     for (const auto* arms : {&a_, &b_})
@@ -300,6 +305,8 @@ bool ComparisonDefaults::take(const TomlMember& member) {
     asks = choice_of<Asks>(member, asks_names);
   } else if (member.key == "delta") {
     delta = toml_real(member, 0, 1e6);
+  } else if (member.key == "in_distribution") {
+    in_distribution = toml_real(member, 0, 1e3);
   } else {
     return false;
   }

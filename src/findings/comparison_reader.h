@@ -12,6 +12,7 @@ struct ComparisonDefaults {
   Statistic statistic = Statistic::accuracy;
   Asks asks = Asks::above;
   double delta = .01;
+  std::optional<double> in_distribution;
   const TomlValue* keys = nullptr;      // parsed once the kind of task is known
   const TomlValue* at_scale = nullptr;  // tables of keys, by scale
 

@@ -64,9 +64,12 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
     values[1][level] = b;
     for (const auto& [unit, value] : a)
       if (const auto other = b.find(unit); other != b.end()) {
-        const bool ratio = c_.statistic == Statistic::throughput;
+        const bool ratio = c_.statistic == Statistic::throughput, logarithm = c_.statistic == Statistic::excess_ratio;
+        if (logarithm && (value <= 0 || other->second <= 0)) continue;
         x[unit].push_back(level_value(pair.first, unit, level));
-        y[unit].push_back(ratio ? value / other->second - 1 : value - other->second);
+        y[unit].push_back(logarithm ? std::log(value / other->second)
+                          : ratio   ? value / other->second - 1
+                                    : value - other->second);
         own[unit].first.push_back(value);
         own[unit].second.push_back(other->second);
       }
@@ -180,6 +183,7 @@ std::vector<double> Gatherer::order_elsewhere(Figures& out) const {
   if (theirs.a.runs == 0 && theirs.a.failed.empty())
     out.a.failed.clear();  // no runs of the comparison yet, so none failed
   out.a.failed.insert(out.a.failed.end(), theirs.a.failed.begin(), theirs.a.failed.end());
+  out.b.own_tests = theirs.a.own_tests;
   std::vector<double> means;
   if (theirs.effects.empty()) return means;
   for (const auto& model : theirs.models) {

@@ -9,6 +9,7 @@
 #include "findings/figures.h"
 #include "findings/svg.h"
 #include "findings/svg_axis.h"
+#include "findings/verdict.h"
 #include "report/palette.h"
 
 namespace sb {
@@ -280,7 +281,7 @@ class Chart {
 
 LinePoint mean_point(double x, const std::vector<double>& accuracies) {
   const Estimate accuracy = estimate(accuracies);
-  auto interval = accuracy.interval(family_error);
+  auto interval = accuracy.n < least_grammars ? std::nullopt : accuracy.interval(family_error);
   if (interval) interval = within_shares(*interval);
   return {x, accuracy.mean, interval};
 }

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "findings/figures.h"
+#include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
 
@@ -15,7 +16,8 @@ bool in_points(Statistic statistic) {
 std::string differences(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& title) {
   DifferencesFigure figure;
   figure.title = title;
-  for (const auto& claim : claims.claims)
+  for (const auto& claim : claims.claims) {
+    if (scale.name == "quick" && !shows_quick(claim)) continue;
     for (const auto& one : judge(rows, claims, claim, scale, corrected_protocol).comparisons) {
       if (one.effect.n == 0 || !in_points(one.comparison->statistic) || one.comparison->b.empty()) continue;
       Difference row;
@@ -28,9 +30,10 @@ std::string differences(const Rows& rows, const Claims& claims, const Scale& sca
         row.paper_spread = one.paper->spread;
       }
       row.verdict = one.comparison->reported ? "reported" : one.words();
-      row.decided = one.verdict != Verdict::undecided;
+      row.decided = one.verdict != Verdict::undecided && one.held;
       figure.rows.push_back(std::move(row));
     }
+  }
   return differences_svg(figure);
 }
 
@@ -63,10 +66,10 @@ std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& cla
     if (!svg.empty()) out.push_back({name, title, std::move(svg)});
   };
   for (const auto& scale : claims.scales) {
-    if (scale.name == "quick") continue;
     const std::string where = formatted("corrected protocol, scale {}", scale.name);
     const std::string first = "Differences between models, " + where, second = "Accuracy over gap length, " + where;
     add("differences_" + scale.name, first, differences(rows, claims, scale, first));
+    if (scale.name == "quick") continue;
     add("gaps_" + scale.name, second, over_gaps(rows, claims, scale, second));
     for (const std::string protocol : {published_protocol, corrected_protocol})
       for (const int task : {1, 2, 3}) {

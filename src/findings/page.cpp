@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "config/protocol.h"
 #include "findings/findings_figures.h"
@@ -51,7 +52,26 @@ std::string method_text() {
          "(accuracy not "
          "above that of the 1-gram) is in no mean, and its comparisons are undecided until the run is repeated. "
          "[verdicts.md](verdicts.md) defines the verdicts. The paper's numbers are the best of six combinations of "
-         "learning rate and warm-up, chosen on its test set; its ± is shown with its differences.\n";
+         "learning rate and warm-up, chosen on its test set; the ± of a difference is the root of the sum of the "
+         "squares of its ±.\n";
+}
+
+// The size of the networks at quick; empty if there are no runs.
+std::string quick_text(const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<int64_t> sizes;
+  for (const auto& verdict : verdicts)
+    for (const auto& stratum : verdict.scales)
+      for (const auto& one : stratum.comparisons)
+        if (stratum.scale->name == "quick" && one.has_runs())
+          for (const auto* arm : {&one.figures.a, &one.figures.b})
+            sizes.insert(sizes.end(), arm->params.begin(), arm->params.end());
+  if (sizes.empty()) return "";
+  const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+  return formatted(
+      "\nAt `quick`, networks have one or two layers and {} to {} parameters, and train for minutes on two cores. "
+      "Verdicts there are about networks and trainings of this size. Other kinds of tasks need models that "
+      "[learned their own test](verdicts.md#trained-models).\n",
+      grouped(static_cast<uint64_t>(*least)), grouped(static_cast<uint64_t>(*most)));
 }
 
 // "## The claims", then a heading for every section that claims name.
@@ -67,7 +87,7 @@ std::string claims_text(const std::vector<ClaimVerdict>& verdicts, const Claims&
       if (verdict.claim->section == section) own.push_back(verdict);
     if (own.empty()) continue;
     out += formatted("\n## {}\n\n{}", section.empty() ? "The claims" : cell(section), claims_overview(own));
-    if (section.empty()) out += method_text();
+    out += section.empty() ? method_text() : quick_text(own);
     for (const auto& verdict : own) out += claim_section(verdict, claims);
   }
   return out;

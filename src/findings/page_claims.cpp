@@ -36,9 +36,9 @@ bool is_shown(const ScaleVerdict& stratum) {
 std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::optional<Estimate>& figure) {
   if (arm.gate_parameters) return grouped(static_cast<uint64_t>(*arm.gate_parameters));
   if (!figure || figure->n == 0) return "–";
+  if (is_excess(c.statistic)) return signed_points(figure->mean);
   if (c.statistic == Statistic::throughput) return grouped(static_cast<uint64_t>(figure->mean + .5));
-  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop ||
-      c.statistic == Statistic::excess_error)
+  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop)
     return effect_text(c, figure->mean);
   return share(figure->mean + arm.chance);
 }
@@ -64,7 +64,7 @@ std::string isolated_text(const ScaleVerdict& stratum) {
   size_t isolated = 0, others = 0;
   std::map<std::string, size_t> words;
   for (const auto& one : stratum.comparisons) {
-    if (one.comparison->reported || !one.has_runs() || one.exact) continue;
+    if (one.comparison->reported || !one.has_runs() || one.exact || one.comparison->b.empty()) continue;
     (one.isolates() ? isolated : others) += 1;
     if (one.isolates()) ++words[one.held ? to_string(one.verdict) : to_string(Verdict::undecided)];
   }
@@ -87,9 +87,9 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                      arm_figure(c, one.figures.a, one.a), second_figure(one),
                      any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
-                     paper_text(one), evidence_text(one), c.reported ? "reported" : one.words());
+                     paper_text(one), evidence_text(one), c.reported ? "reported" : cell(one.words()));
     say(units, unit_text(c));
-    for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum), line));
+    for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum, one), line));
     for (const auto* arm : {&one.figures.a, &one.figures.b}) {
       for (const auto& run : arm->failed) say(below, "Failed, and in no mean: " + cell(run) + ".");
       for (const auto& run : arm->repeated) say(below, "Repeated: " + cell(run) + ".");
@@ -150,11 +150,16 @@ std::string other_settings(const std::vector<Choice>& chosen, const std::vector<
 
 }  // namespace
 
+bool shows_quick(const Claim& claim) {
+  return claim.number == 0 && !claim.section.empty();
+}
+
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim) {
   std::vector<ScaleVerdict> out;
   for (const char* protocol : {corrected_protocol, published_protocol})
     for (const auto& scale : claims.scales) {
-      if (scale.name != "quick") out.push_back(judge(rows, claims, claim, scale, protocol));
+      if (scale.name != "quick" || (shows_quick(claim) && protocol == std::string(corrected_protocol)))
+        out.push_back(judge(rows, claims, claim, scale, protocol));
     }
   return out;
 }
@@ -270,8 +275,8 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
     out += "\n*Best so far*: another residual or convolution of this model was not yet tried at this rate.\n";
   if (const auto checked = choices_of(rows, claims, 3); !checked.empty())
     out += formatted(
-        "\nThe same grammar on task 3, where most claims are decided: {} Nothing was chosen from these runs; verdicts "
-        "that such gains might change are withheld.\n{}",
+        "\nThe same grammar on task 3: {} Nothing was chosen from these runs; verdicts "
+        "on accuracies that such gains might change are withheld.\n{}",
         other_settings(choices, checked), choices_table(checked, /*judged=*/false));
   return out;
 }

@@ -8,7 +8,9 @@
 
 namespace sb {
 
-// The strata that the page judges: both protocols at every scale except quick, which only demonstrates the program.
+// Whether the page judges the claim at quick too: claims beyond the paper. The paper's are about larger networks.
+bool shows_quick(const Claim& claim);
+// The strata that the page judges: both protocols at every scale, at quick only the corrected one of shows_quick().
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim);
 
 std::string claims_overview(const std::vector<ClaimVerdict>& verdicts);

@@ -13,7 +13,7 @@ Gatherer::Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, s
                    const Comparison& comparison)
     : rows_(rows), claims_(claims), scale_(scale), protocol_(std::move(protocol)), c_(comparison) {
   levels_ = c_.statistic == Statistic::slope || c_.statistic == Statistic::rank_correlation ||
-            c_.statistic == Statistic::drop;
+            (c_.statistic == Statistic::drop && c_.kind.empty());
   by_size_ = c_.over == "params";
   match_ = c_.match.value_or(scale_.match);
   named_ = c_.keys_at(scale_.name);

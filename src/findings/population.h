@@ -19,6 +19,7 @@
 #include "findings/claims.h"
 #include "findings/lost_runs.h"
 #include "findings/orders.h"
+#include "findings/trained.h"
 #include "report/statistics.h"
 
 namespace sb {
@@ -39,7 +40,8 @@ struct ArmFigures {
   std::vector<std::string> unmeasured;  // runs without the requested gap lengths, or, for speeds, a device of their own
   std::vector<int64_t> params;          // of the networks, one per model and level
   std::optional<int64_t> gate_parameters;
-  bool swept = false;  // its learning rate was selected from several
+  bool swept = false;                                         // its learning rate was selected from several
+  std::map<std::pair<std::string, Unit>, OwnTest> own_tests;  // by model and grammar, if verdicts need them
 };
 
 struct Figures {

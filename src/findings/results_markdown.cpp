@@ -14,6 +14,11 @@ bool exists(const ResultPlace& place) {
   return place.first < result_tasks || place.second != ResultColumn::paper;
 }
 
+// Whether an interval contains every accuracy.
+bool says_nothing(const Interval& interval) {
+  return interval.low < 0 && interval.high > 1;
+}
+
 std::string superscript(size_t number) {
   static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   std::string out;
@@ -73,9 +78,9 @@ class Printer {
     std::string out = value.accuracy ? share(*value.accuracy) : "–";
     if (!brief_ && value.accuracy && value.interval) {
       const Interval &full = *value.interval, cut = within_shares(full);
-      out += full.low < 0 && full.high > 1 ? formatted(", {} to {}", share(value.range.low), share(value.range.high))
-             : leaves_shares(full)         ? formatted(" [{}, {}]", share(cut.low), share(cut.high))
-                                           : " ± " + share((cut.high - cut.low) / 2);
+      out += says_nothing(full)    ? formatted(", {} to {}", share(value.range.low), share(value.range.high))
+             : leaves_shares(full) ? formatted(" [{}, {}]", share(cut.low), share(cut.high))
+                                   : " ± " + share((cut.high - cut.low) / 2);
     }
     if (!brief_ && value.accuracy && !value.grammars.empty()) out += formatted(" ({})", value.grammars.size());
     std::vector<std::string> marks;
@@ -112,6 +117,13 @@ class Printer {
                      capitalised(to_string(column)), lr, brief_ ? "docs/" : "", line(&ResultValue::residual, "`"));
   }
 
+  bool has_range() const {
+    return std::any_of(table_.begin(), table_.end(), [&](const ResultRow& row) {
+      return std::any_of(row.cells.begin(), row.cells.end(),
+                         [](const auto& cell) { return cell.second.interval && says_nothing(*cell.second.interval); });
+    });
+  }
+
   std::string grammars_line() const {
     size_t fewest = 0, most = 0;
     bool alike = true;
@@ -138,7 +150,10 @@ class Printer {
                                    [](const ResultPlace& place) { return place.second == ResultColumn::paper; });
     return out + " ± is half of the 95 % interval over at least three grammars" +
            (paper ? ", or under *paper* the paper's own ±" : "") +
-           ". If this interval would contain every accuracy, the lowest and the highest of a grammar stand there.";
+           (has_range()
+                ? ". Where this interval would contain every accuracy, the cell shows the lowest and the highest "
+                  "grammar instead."
+                : ".");
   }
 
   const ResultsTable& table_;

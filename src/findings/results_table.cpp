@@ -88,7 +88,9 @@ class Filler {
     for (size_t g = 0; g < rows_.groups.size(); ++g) {
       if (!compares(g, model, place)) continue;
       const ResultValue other = of_group(g, place);
-      if (other.grammars != value.grammars || !other.accuracy || *other.accuracy <= highest) continue;
+      if (other.grammars != value.grammars || !other.accuracy) continue;
+      value.not_best |= share(*other.accuracy) > share(*value.accuracy);
+      if (*other.accuracy <= highest) continue;
       highest = *other.accuracy;
       const std::string protocol = protocol_(some_result(rows_, rows_.groups[g]).config);
       better = protocol == published_protocol
@@ -96,30 +98,26 @@ class Filler {
                    : formatted("This model reaches {} with other settings: {}, learning rate {}.", share(highest),
                                in_words(protocol), other.lr);
     }
-    if (!better.empty()) {
-      value.not_best = true;
-      value.footnotes.push_back(better);
-    }
-    if (const auto gain = choice_gain(model, place.first); gain && scale_.name == claims_.choice_scale)
+    if (!better.empty()) value.footnotes.push_back(better);
+    if (const auto gain = choice_gain(model, place.first, value); gain && scale_.name == claims_.choice_scale)
       value.footnotes.push_back(*gain);
   }
 
-  // "On grammar seed 11, valid, this model has .954 with residual post, learning rate 0.008, and .943 as here." if
-  // other settings are clearly better on this task of the choices' grammar; nothing was chosen there.
-  std::optional<std::string> choice_gain(const std::string& model, int task) const {
+  // "On valid of grammar seed 11, this model reaches .954 with residual post and learning rate 0.008, and .943 with the
+  // settings of this table." if other settings are clearly better on this task of the choices' grammar.
+  std::optional<std::string> choice_gain(const std::string& model, int task, const ResultValue& value) const {
     const Choice *best = nullptr, *same = nullptr;
-    const auto chosen = choices_of(rows_, claims_), others = choices_of(rows_, claims_, task);
-    const auto own = std::find_if(chosen.begin(), chosen.end(),
-                                  [&](const Choice& choice) { return choice.model == model && choice.chosen; });
-    if (task == 1 || own == chosen.end()) return std::nullopt;
+    const auto others = choices_of(rows_, claims_, task);
     for (const auto& choice : others) {
       if (choice.model != model || !choice.valid) continue;
       if (choice.chosen) best = &choice;
-      if (choice.variant == own->variant && choice.lr == own->lr) same = &choice;
+      if (choice.variant.text() == value.residual && choice.lr == value.lr) same = &choice;
     }
     if (!best || !same || *best->valid - *same->valid < clearly_better) return std::nullopt;
-    return formatted("On grammar seed {}, valid, this model has {} with residual {}, learning rate {}, and {} as here.",
-                     *claims_.choice_seed, share(*best->valid), best->variant.text(), best->lr, share(*same->valid));
+    return formatted(
+        "On valid of grammar seed {}, this model reaches {} with residual {} and learning rate {}, and {} with the "
+        "settings of this table.",
+        *claims_.choice_seed, share(*best->valid), best->variant.text(), best->lr, share(*same->valid));
   }
 
   // Whether the group has runs of this model, task and scale, under any protocol.
@@ -179,7 +177,10 @@ class Filler {
       if (is_choice(rows_, claims_, run)) continue;
       const bool failed = collapsed_run(rows_, run).has_value();
       const std::optional<size_t> counts = failed ? repeat_of(rows_, group, run) : run;
-      if (failed) out.footnotes.push_back(collapse_text(run) + (counts ? " " + repeat_text(*counts) : ""));
+      if (failed) {
+        out.footnotes.push_back(collapse_text(run) + (counts ? " " + repeat_text(*counts) : ""));
+        out.failed_rates.insert(lr_of(run));
+      }
       if (!counts) continue;
       if (const auto value =
               measured(rows_.runs[*counts], place, [](const Measurement& m) { return std::optional(m.accuracy); })) {
@@ -192,7 +193,10 @@ class Filler {
       for (const size_t run : group.candidates[c].diverged)
         out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
       for (const size_t run : group.candidates[c].runs)
-        if (other && collapsed_run(rows_, run)) out.footnotes.push_back(collapse_text(run));
+        if (other && collapsed_run(rows_, run)) {
+          out.footnotes.push_back(collapse_text(run));
+          out.failed_rates.insert(lr_of(run));
+        }
     }
     if (!runs.empty()) {
       out.lr = lr_of(runs.front());

@@ -28,9 +28,11 @@ struct ResultValue {
   std::vector<std::string> footnotes;
   std::string lr = {}, residual = {};  // of its runs; empty for the paper
   std::vector<std::string> network =
-      {};                 // width, parameters, state per layer, residual, output gate; empty for the paper
-  bool not_best = false;  // another run of the model at this scale is better; a footnote says which
-  Interval range = {};    // lowest and highest value of a grammar
+      {};  // width, parameters, state per layer, residual, output gate; empty for the paper
+  bool not_best =
+      false;            // another run of the model at this scale is better; a footnote names it if it is clearly better
+  Interval range = {};  // lowest and highest value of a grammar
+  std::set<std::string> failed_rates = {};  // learning rates at which training collapsed
 };
 
 struct ResultRow {

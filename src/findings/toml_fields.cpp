@@ -79,4 +79,9 @@ double toml_real(const TomlMember& member, double low, double high) {
   return value;
 }
 
+bool toml_truth(const TomlMember& member) {
+  if (const bool* truth = std::get_if<bool>(&member.value.content)) return *truth;
+  throw toml_fault(member.key + ": expected true or false, got " + shown(member.value), member.value.place);
+}
+
 }  // namespace sb

@@ -22,5 +22,6 @@ std::vector<std::string> toml_strings(const TomlMember& member);               /
 std::string toml_choice(const TomlMember& member, const std::vector<std::string>& names);
 int64_t toml_whole(const TomlMember& member, int64_t least, int64_t most);
 double toml_real(const TomlMember& member, double low, double high);
+bool toml_truth(const TomlMember& member);
 
 }  // namespace sb

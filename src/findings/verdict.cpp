@@ -38,10 +38,10 @@ double chance_variance(size_t models) {
   return models < 2 ? 0 : 2 * (2 * m + 5) / (9 * m * (m - 1));
 }
 
-// The effect within what the statistic can be: a difference of two shares, or a rank correlation.
+// Clips the interval to what a difference of accuracies, or a rank correlation, can be.
 Interval within_range(Statistic statistic, const Interval& interval) {
-  const bool shares = statistic == Statistic::accuracy || statistic == Statistic::gap_accuracy ||
-                      statistic == Statistic::retention || statistic == Statistic::drop;
+  const bool shares =
+      statistic == Statistic::accuracy || statistic == Statistic::gap_accuracy || statistic == Statistic::seen_gain;
   if (!shares && !is_order(statistic)) return interval;
   return {std::clamp(interval.low, -1.0, 1.0), std::clamp(interval.high, -1.0, 1.0)};
 }
@@ -52,15 +52,17 @@ std::string weak_model(const ComparisonVerdict& v) {
   if ((statistic != Statistic::accuracy && statistic != Statistic::drop) || !v.a || !v.b) return "";
   const bool a = statistic == Statistic::drop ? v.a->mean > v.b->mean : v.a->mean < v.b->mean;
   const Arm& models = a ? v.comparison->a : v.comparison->b;
-  return n_gram_above(models, a ? v.figures.a : v.figures.b) ? model_title(models.front().model) : "";
+  return n_gram_above(models, a ? v.figures.a : v.figures.b, v.figures.effects) ? model_title(models.front().model)
+                                                                                : "";
 }
 
 // Why the interval alone does not decide; empty if it does.
 std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
   const Comparison& c = *v.comparison;
   if (is_order(c.statistic) && c.a.size() < least_models) return formatted("{} models", c.a.size());
+  if (const auto untrained = untrained_model(c, v.figures)) return untrained->words;
   if (by_interval == Verdict::undecided) return "";
-  if (v.effect.n < least_grammars) return "two grammars";
+  if (v.effect.n < least_grammars) return formatted("two {}s", c.unit());
   const bool follows = by_interval == Verdict::equivalent || one_sided(c.asks) || c.statistic != Statistic::accuracy;
   if (v.figures.at_ceiling && follows && by_interval != Verdict::contradicted) return "at the ceiling";
   if (by_interval == Verdict::equivalent || one_sided(c.asks)) return "";
@@ -68,18 +70,18 @@ std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
   return weak.empty() ? "" : weak + " below the n-gram";
 }
 
-// Titles of the models that might gain enough from other settings to change the verdict.
+// Titles of the arms that might gain enough from other settings to change the verdict.
 std::vector<std::string> open_models(const Rows& rows, const Claims& claims, const Comparison& c,
                                      const Estimate& effect, Verdict verdict) {
   std::vector<std::string> out;
   if (!c.kind.empty() || (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy) ||
-      c.a.size() != 1 || c.b.size() != 1 || c.a.front().model == c.b.front().model)
+      c.a.size() != 1 || c.b.size() != 1)
     return out;
   for (const double sign : {1., -1.}) {
-    const std::string& model = (sign > 0 ? c.a : c.b).front().model;
+    const ArmModel& arm = (sign > 0 ? c.a : c.b).front();
     Estimate moved = effect;
-    moved.mean += sign * open_gain(rows, claims, model);
-    if (verdict_of(c, moved) != verdict) out.push_back(model_title(model));
+    moved.mean += sign * open_gain(rows, claims, arm.model);
+    if (verdict_of(c, moved) != verdict) out.push_back(arm.text());
   }
   return out;
 }
@@ -112,7 +114,8 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   if (out.withheld.empty() && out.effect.n >= least_grammars && scale.name == claims.choice_scale &&
       protocol == corrected_protocol) {
     out.open = open_models(rows, claims, comparison, out.effect, by_interval);
-    if (!out.open.empty()) out.withheld = "settings of " + joined(out.open, " and ") + " open";
+    if (!out.open.empty())
+      out.withheld = formatted("{} as run; settings of {} open", to_string(by_interval), joined(out.open, " and "));
   }
   if (out.withheld.empty()) out.verdict = by_interval;
   return out;
@@ -123,16 +126,20 @@ std::string need_of(const ComparisonVerdict& v) {
   const size_t models = v.comparison->a.size();
   if (is_order(v.comparison->statistic) && models < least_models)
     return formatted("more models than {}: so few can agree by chance", models);
+  if (const auto untrained = untrained_model(*v.comparison, v.figures))
+    return formatted("longer training or other settings of {}, until it learns its own test", untrained->model);
   if (v.withheld.empty() || v.effect.n < least_grammars) return "";
   if (!v.open.empty())
     return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
-  if (!v.figures.at_ceiling) return "better settings for the model below the n-gram";
+  if (v.withheld.ends_with("below the n-gram")) return "better settings for the model below the n-gram";
   return formatted("a {}: the models are at the ceiling of this one",
                    v.comparison->kind.empty() ? "larger grammar" : "harder task");
 }
 
 // Lists what would decide the comparison: runs to repeat, missing runs, or the number of grammars needed.
 void say_what_decides(ComparisonVerdict& v) {
+  if (!v.held)
+    v.decides.push_back(formatted("more {}s, so that it holds after Holm's correction", v.comparison->unit()));
   if (v.verdict != Verdict::undecided) return;
   for (const auto* arm : {&v.figures.a, &v.figures.b})
     for (const auto& run : arm->failed) v.decides.push_back("repeat the run at a lower learning rate: " + run);
@@ -146,21 +153,22 @@ void say_what_decides(ComparisonVerdict& v) {
   if (v.effect.n < least_grammars) {
     const size_t more = least_grammars - v.effect.n;
     v.decides.push_back(
-        formatted("at least {} more grammar{} on which all compared models are run, because a verdict needs three",
-                  more, more == 1 ? "" : "s"));
+        formatted("at least {} more {}{} on which all compared models are run, because a verdict needs three", more,
+                  c.unit(), more == 1 ? "" : "s"));
     return;
   }
   const double mean = turned(c, v.effect).mean;
   const bool small = !one_sided(c.asks) && std::abs(mean) < c.delta;
   const double bound = !one_sided(c.asks) && mean > 0 ? c.delta : -c.delta;
   const auto needed = turned(c, v.effect).needed(bound, small ? equivalence_error : family_error);
-  if (needed && *needed > v.effect.n && v.effect.n == least_grammars)
-    v.decides.push_back("more grammars: three do not tell how many");
+  if (v.effect.n == least_grammars)
+    v.decides.push_back(formatted("more {}s; three are too few to estimate how many", c.unit()));
   else if (needed && *needed > v.effect.n)
-    v.decides.push_back(formatted("{} more grammar{}, {} in all, if effect and spread stay as they are",
-                                  *needed - v.effect.n, *needed - v.effect.n == 1 ? "" : "s", *needed));
+    v.decides.push_back(formatted("{} more {}{}, {} in all, if effect and spread stay as they are",
+                                  *needed - v.effect.n, c.unit(), *needed - v.effect.n == 1 ? "" : "s", *needed));
   else
-    v.decides.push_back("not even 1,000 grammars: the effect is too close to the smallest difference that matters");
+    v.decides.push_back(
+        formatted("not even 1,000 {}s: the effect is too close to the smallest difference that matters", c.unit()));
 }
 
 void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
@@ -171,9 +179,16 @@ void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
 
 }  // namespace
 
-std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm) {
-  if (arm.n_grams.empty() || models.size() != 1) return std::nullopt;
-  const BelowNGram out{estimate(values_of(arm.accuracies)).mean, estimate(values_of(arm.n_grams)).mean};
+std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm,
+                                       const std::map<Unit, double>& grammars) {
+  std::vector<double> accuracies, n_grams;
+  for (const auto& [unit, n_gram] : arm.n_grams)
+    if (grammars.contains(unit)) {
+      accuracies.push_back(arm.accuracies.at(unit));
+      n_grams.push_back(n_gram);
+    }
+  if (n_grams.empty() || models.size() != 1) return std::nullopt;
+  const BelowNGram out{estimate(accuracies).mean, estimate(n_grams).mean};
   return out.accuracy < out.n_gram ? std::optional(out) : std::nullopt;
 }
 
@@ -295,7 +310,7 @@ std::string ScaleVerdict::words() const {
   };
   if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted) : "");
   if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent) : "");
-  if (has_one_grammar()) return "undecided on one grammar";
+  if (has_one_grammar()) return formatted("undecided on one {}", comparisons.front().comparison->unit());
   if (verdict == Verdict::supported || supported == 0) return to_string(verdict);
   return "undecided, supported" + of(supported);
 }
@@ -307,8 +322,8 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
   out.protocol = protocol;
   for (const auto& comparison : claim.comparisons)
     out.comparisons.push_back(begin(rows, claims, scale, protocol, comparison));
-  for (auto& one : out.comparisons) say_what_decides(one);
   conclude(out);
+  for (auto& one : out.comparisons) say_what_decides(one);
   return out;
 }
 

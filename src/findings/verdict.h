@@ -11,6 +11,7 @@
 // A diverged or collapsed run makes its comparison undecided. A verdict is withheld, so the comparison is undecided, if
 //   - it has fewer than three grammars,
 //   - it is an order of fewer than six models,
+//   - it is of a kind, and a model did not learn its own test, which has the distribution of its training (trained.h),
 //   - all its models are at the ceiling and it is not that one accuracy is above another, or
 //   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
 //     another, and this model is below the n-gram on the task it drops to.
@@ -56,7 +57,7 @@ struct ComparisonVerdict {
 
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
   bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms
-  bool isolates() const;                                      // its arms are one model, with and without a switch
+  bool isolates() const;                                      // its arms are one model and differ in one switch or key
   std::string words() const;  // "undecided (at the ceiling)", "supported (not after Holm)"
 };
 
@@ -102,11 +103,13 @@ std::vector<std::string> counts_of(const Rows& rows);
 std::string effect_text(const Comparison& comparison, double value);
 std::string interval_text(const ComparisonVerdict& verdict);  // "[+1.2, +3.4]" or "–"
 std::string evidence_text(const ComparisonVerdict& verdict);  // "4 grammars, 1 seed each"
-// Accuracies of the model and of the n-gram if the arm's only model is below the n-gram: it may be trained badly.
+// Accuracies of the model and of the n-gram on these grammars if the arm's only model is below the n-gram: it may be
+// trained badly.
 struct BelowNGram {
   double accuracy = 0, n_gram = 0;
 };
-std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm);
+std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm,
+                                       const std::map<Unit, double>& grammars);
 // Arms below the n-gram, one line each.
 std::vector<std::string> below_n_gram(const ComparisonVerdict& verdict);
 std::string asks_text(const Comparison& comparison);  // "above +1.0", "at least −1.0"

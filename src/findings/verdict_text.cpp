@@ -93,7 +93,7 @@ Json arm_json(const ArmFigures& arm, const std::optional<Estimate>& figure) {
   Json out;
   if (figure) {
     out["mean"] = figure->mean;
-    out["interval_95"] = interval_json(figure->interval(family_error));
+    out["interval_95"] = interval_json(figure->n < least_grammars ? std::nullopt : figure->interval(family_error));
   }
   out["runs"] = arm.runs;
   out["seeds_a_grammar"] = Json::array({arm.fewest, arm.most});
@@ -116,6 +116,7 @@ Json comparison_json(const ComparisonVerdict& one) {
   out["statistic"] = to_string(c.statistic);
   out["verdict"] = to_string(one.verdict);
   out["withheld"] = one.withheld;
+  out["held"] = one.held;  // after Holm's correction
   out["asks"] = to_string(c.asks);
   out["delta"] = c.delta;
   out["reference"] = c.reference;
@@ -123,7 +124,7 @@ Json comparison_json(const ComparisonVerdict& one) {
   out["effect"] = one.effect.n > 0 ? Json(one.effect.mean) : Json();
   out["sd"] = one.effect.sd ? Json(*one.effect.sd) : Json();
   out["interval_95"] = interval_json(one.interval);
-  out["interval_90"] = one.exact ? Json() : interval_json(one.effect.interval(equivalence_error));
+  out["interval_90"] = one.interval ? interval_json(one.effect.interval(equivalence_error)) : Json();
   out["exact"] = one.exact;
   out["grammars"] = one.exact ? Json() : Json(one.effect.n);  // the effective sample size
   out["a"] = arm_json(one.figures.a, one.a);
@@ -153,8 +154,9 @@ std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVe
     for (const auto& line : lost_lines(verdict.lost)) out += "    note: " + line + "\n";
     for (const auto& scale : verdict.scales) {
       add_scale(out, scale);
-      out += formatted("    in {}; the unit is the grammar: seeds are averaged within each\n",
-                       joined(units_of(scale), "; "));
+      const bool grammars = scale.comparisons.front().comparison->unit() == "grammar";
+      out += formatted("    in {}; the unit is the {} are averaged within each\n", joined(units_of(scale), "; "),
+                       grammars ? "grammar: seeds" : "grammar.seed, which draws the samples: runs");
     }
   }
   out += "\n";

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/format.h"
 #include "base/number.h"
@@ -11,6 +12,7 @@ namespace sb {
 
 std::string effect_text(const Comparison& c, double value) {
   const bool order = is_order(c.statistic);
+  if (c.statistic == Statistic::excess_ratio) value = std::expm1(value);
   const std::string digits = counted(c.statistic) ? grouped(static_cast<uint64_t>(std::llround(std::abs(value))))
                              : order              ? fixed(std::abs(value), 2)
                                                   : fixed(std::abs(value) * 100, 1);
@@ -23,6 +25,8 @@ std::string unit_text(const Comparison& c) {
       return c.kind.empty() ? "% of the accuracy at the trained gap" : "% of the accuracy on test";
     case Statistic::excess_error:
       return "% of the least possible squared error";
+    case Statistic::excess_ratio:
+      return "% of the excess error of b; a and b in % above the least squared error";
     case Statistic::slope:
       return c.over == "topological_entropy" ? "points per nat" : "points per factor 10 of " + c.over;
     case Statistic::rank_correlation:
@@ -53,20 +57,32 @@ std::string ComparisonVerdict::words() const {
 
 bool ComparisonVerdict::isolates() const {
   const Arm &x = comparison->a, &y = comparison->b;
-  return x.size() == 1 && y.size() == 1 && x.front().model == y.front().model;
+  if (x.size() != 1 || y.size() != 1 || x.front().model != y.front().model) return false;
+  std::set<std::string> differ;
+  const auto compare = [&](const auto& one, const auto& other) {
+    for (const auto& [key, value] : one)
+      if (const auto at = other.find(key); at == other.end() || at->second != value) differ.insert(key);
+  };
+  compare(x.front().switches, y.front().switches);
+  compare(y.front().switches, x.front().switches);
+  compare(x.front().keys, y.front().keys);
+  compare(y.front().keys, x.front().keys);
+  return differ.size() == 1;
 }
 
 std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
+  const Comparison& c = *v.comparison;
   std::vector<std::string> out;
-  if (v.comparison->statistic != Statistic::accuracy) return out;
+  if ((c.statistic != Statistic::accuracy && c.statistic != Statistic::drop) || c.first > 0) return out;
   const auto add = [&](const Arm& models, const ArmFigures& arm) {
-    const auto below = n_gram_above(models, arm);
+    const auto below = n_gram_above(models, arm, v.figures.effects);
     if (below && share(below->accuracy) != share(below->n_gram))
-      out.push_back(formatted("{} is below the n-gram on {}: {} against {}", model_title(models[0].model),
-                              v.comparison->task_text(), share(below->accuracy), share(below->n_gram)));
+      out.push_back(formatted("{} is below the n-gram on {}: {} against {}", arm_text(models),
+                              c.from > 0 ? c.task_text() : c.place_text(), share(below->accuracy),
+                              share(below->n_gram)));
   };
-  add(v.comparison->a, v.figures.a);
-  add(v.comparison->b, v.figures.b);
+  add(c.a, v.figures.a);
+  add(c.b, v.figures.b);
   return out;
 }
 
@@ -83,10 +99,13 @@ std::string evidence_text(const ComparisonVerdict& v) {
   if (!f.found) return "no runs";
   const auto fewest = f.b.runs > 0 ? std::min(f.a.fewest, f.b.fewest) : f.a.fewest;
   const auto most = std::max(f.a.most, f.b.most);
-  std::string out = formatted("{} grammar{}", v.effect.n, v.effect.n == 1 ? "" : "s");
-  if (most > 0)
-    out += fewest == most ? formatted(", {} seed{} each", most, most == 1 ? "" : "s")
-                          : formatted(", {} to {} seeds each", fewest, most);
+  const std::string unit = v.comparison->unit();
+  std::string out = formatted("{} {}{}", v.effect.n, unit, v.effect.n == 1 ? "" : "s");
+  const std::string run = unit == "seed" ? "run" : "seed";
+  if (fewest != most)
+    out += formatted(", {} to {} {}s each", fewest, most, run);
+  else if (most > 1 || (most == 1 && unit != "seed"))
+    out += formatted(", {} {}{} each", most, run, most == 1 ? "" : "s");
   if (f.levels > 1) out += formatted(", {} levels", f.levels);
   const size_t failed = f.a.failed.size() + f.b.failed.size();
   if (failed > 0) out += formatted(", {} failed", failed);

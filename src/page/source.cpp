@@ -45,11 +45,13 @@ std::string stamp_of(const std::string& folder, bool in_archive) {
   return joined(parts, "\n");
 }
 
-// The value of "numbers_sha256" in the result.
+// The value of "numbers_sha256" in the result of the whole run, also if it is packed.
 std::string digest_of(const std::string& folder, const RunTree& tree) {
-  const std::string text = load_result_text(folder, tree), start = "\"numbers_sha256\": \"";
-  const size_t at = text.rfind(start);
-  return at == std::string::npos ? "" : printable(text.substr(at + start.size(), 64), 64);
+  const std::string text = load_result_text(folder, tree);
+  for (const std::string start : {"\"whole_sha256\": \"", "\"numbers_sha256\": \""})
+    if (const size_t at = text.rfind(start); at != std::string::npos)
+      return printable(text.substr(at + start.size(), 64), 64);
+  return "";
 }
 
 // Metrics of an unfinished run. The file is replaced as a whole, so it has no partial lines.

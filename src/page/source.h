@@ -31,7 +31,7 @@ Curves thin_curves(const std::vector<MetricRow>& rows, int64_t updates);
 struct SourceRun {
   std::shared_ptr<const ReadRun> read;
   Curves curves;
-  std::string digest;                      // numbers_sha256 of the result
+  std::string digest;                      // numbers_sha256 of the result, with its samples
   std::optional<double> seconds_per_step;  // of an unfinished run, from its last timing rows
   bool in_archive = false;
 };

@@ -87,7 +87,11 @@ class Packer {
     };
     copy("config.json", kMaxConfigFileBytes);
     copy("config.toml", kMaxConfigFileBytes);
-    copy("result.json", kMaxResultBytes);
+    if (report.result->samples.empty()) {
+      copy("result.json", kMaxResultBytes);
+    } else {
+      add(folder, report.run_id, "result.json", sealed_json(packed_result_text(*report.result)));
+    }
     if (!read_stored_config(folder, tree_).automaton_digest.empty()) copy("automaton.json", kMaxAutomatonBytes);
     if (report.state == RunState::packed) {
       copy(thinned_metrics_name, kMaxMetricsBytes);

@@ -1,5 +1,5 @@
 // Packs a folder of runs into one archive: configs, results, saved evaluations and thinned metrics. Weights,
-// checkpoints and timings are not packed.
+// checkpoints, timings and recorded samples are not packed.
 #pragma once
 #include <string>
 #include <vector>

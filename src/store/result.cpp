@@ -198,6 +198,15 @@ std::string result_text(const Result& result) {
   return laid_out(json);
 }
 
+std::string packed_result_text(const Result& result) {
+  Result small = result;
+  small.samples.clear();
+  Json json = to_json(small);
+  json["numbers_sha256"] = sha256_hex(comparable_text(small));
+  json["whole_sha256"] = sha256_hex(comparable_text(result));
+  return laid_out(json);
+}
+
 std::map<std::string, std::string> config_map(const std::string& canonical) {
   std::map<std::string, std::string> out;
   const auto parsed = parse_bounded(canonical, kMaxResultBytes, "config", "the canonical config");

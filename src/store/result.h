@@ -207,6 +207,8 @@ Result parse_result(std::string_view text, const std::string& file);
 std::string comparable_text(const Result& result);
 // result.json before sealing: one member per line, with "numbers_sha256", the digest of comparable_text.
 std::string result_text(const Result& result);
+// The same for archives: without `samples`, and with "whole_sha256", the numbers_sha256 of the result with them.
+std::string packed_result_text(const Result& result);
 // Result::config of a resolved run: its canonical JSON, flattened.
 std::map<std::string, std::string> config_map(const std::string& canonical);
 

@@ -106,6 +106,7 @@ struct TaskRow {
   std::string (*symbol_name)(int) = nullptr;
   std::string (*answer_name)(int) = nullptr;
   bool has_reference_split = false;     // Split::reference is the published code's test set
+  bool has_grammars = false;            // grammar.seed draws rules or an automaton, not only the samples
   std::vector<TaskText> numbered = {};  // of task.number, which only `gaps` has
 
   const TaskKey* find(std::string_view key) const;  // null if absent

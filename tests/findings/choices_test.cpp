@@ -107,14 +107,16 @@ ComparisonVerdict mamba_over_gla(std::optional<double> gain, const char* other_r
 
 TEST(Choices, VerdictsHoldForOtherSettingsToo) {
   const ComparisonVerdict unknown = mamba_over_gla({});
-  EXPECT_EQ(unknown.words(), "undecided (settings of GLA open)");
+  EXPECT_EQ(unknown.words(), "undecided (supported as run; settings of GLA open)");
   ASSERT_EQ(unknown.decides.size(), 1U);
   EXPECT_EQ(unknown.decides[0], "GLA with the settings that are best on task 3 of the choices' grammar");
   EXPECT_EQ(mamba_over_gla(-.01).words(), "supported") << "the larger rate is worse";
   EXPECT_EQ(mamba_over_gla(.01).words(), "supported") << "twice the gain leaves 3 points";
-  EXPECT_EQ(mamba_over_gla(.01, "4e-3", .01).words(), "undecided (settings of GLA open)") << "the gain may be larger";
-  EXPECT_EQ(mamba_over_gla(.03).words(), "undecided (settings of GLA open)");
-  EXPECT_EQ(mamba_over_gla(0, "1e-3").words(), "undecided (settings of GLA open)") << "no larger rate was tried";
+  EXPECT_EQ(mamba_over_gla(.01, "4e-3", .01).words(), "undecided (supported as run; settings of GLA open)")
+      << "the gain may be larger";
+  EXPECT_EQ(mamba_over_gla(.03).words(), "undecided (supported as run; settings of GLA open)");
+  EXPECT_EQ(mamba_over_gla(0, "1e-3").words(), "undecided (supported as run; settings of GLA open)")
+      << "no larger rate was tried";
 }
 
 TEST(Choices, StayOpenIfVariantLacksBestRate) {

@@ -24,8 +24,8 @@ TEST(ShippedClaims, AreElevenOfPaperAndTwentyEightOfOurs) {
   }
   EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
   EXPECT_EQ(claims.claims.size(), numbers.size() + 28);
-  EXPECT_EQ(claims.find("attention_leads")->comparisons.size(), 6U * 2);
-  EXPECT_EQ(claims.deviations.size(), 8U);
+  EXPECT_EQ(claims.find("attention_leads")->comparisons.size(), 6U * 2 + 6);
+  EXPECT_EQ(claims.deviations.size(), 9U);
   EXPECT_EQ(claims.choice_seed, 11U);
   for (const char* name : {"quick", "small", "paper"}) EXPECT_NE(claims.scale(name), nullptr) << name;
   EXPECT_NE(claims.scale(claims.choice_scale), nullptr);
@@ -102,7 +102,7 @@ comparisons = [
                                      "c.toml");
   const auto& all = claims.claims.front().comparisons;
   ASSERT_EQ(all.size(), 5U);
-  EXPECT_EQ(all[0].name(), "word problem, machine a5, length 32, 64, best of 3 seeds: GRU − GLA");
+  EXPECT_EQ(all[0].name(), "word problem, machine a5, length 32, 64, best of 3 runs: GRU − GLA");
   EXPECT_EQ(all[0].keys, (ConfigMap{{"task.machine", "\"a5\""}}));
   EXPECT_EQ(all[1].name(), "dyck: GRU");
   EXPECT_EQ(all[2].name(), "flip flop, ignored 0, 98, retention: GRU");

@@ -259,5 +259,25 @@ TEST(Deviations, AreComparedByKeysWithinOneProtocol) {
   EXPECT_NEAR(judged(rows, "gates").comparisons[0].a->mean, .7, .01);
 }
 
+TEST(FirstElements, AreComparedWithoutTheRest) {
+  auto runs = small_runs("[grid]\ntask.number = [2]\nmodel.name = [\"transformer\", \"gla\"]\nrun.seed = [1, 2, 3]\n",
+                         [](Result& r) { set_accuracy(r, r.model == "gla" ? .9 : .8); });
+  for (auto& run : runs) {  // the Transformer is better on the first 110 elements, and fails after them
+    const bool gla = run.result.model == "gla";
+    run.result.test->by_position.assign(200, gla ? .9 : .95);
+    for (size_t i = 110; i < 200; ++i) run.result.test->by_position[i] = gla ? .9 : .6;
+  }
+  const auto told = [](const std::vector<TableRun>& all, const std::string& name) {
+    for (const auto& one : judged(rows_from(all), "attention_leads").comparisons)
+      if (one.comparison->name() == name) return one;
+    ADD_FAILURE() << name;
+    return ComparisonVerdict{};
+  };
+  EXPECT_NEAR(told(runs, "task 2, first 110 elements: Transformer − GLA").effect.mean, .05, 1e-9);
+  EXPECT_NEAR(told(runs, "task 2: Transformer − GLA").effect.mean, -.1, .01);
+  for (auto& run : runs) run.result.test->by_position.resize(100);
+  EXPECT_EQ(told(runs, "task 2, first 110 elements: Transformer − GLA").effect.n, 0U) << "too few positions";
+}
+
 }  // namespace
 }  // namespace sb::test

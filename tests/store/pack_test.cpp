@@ -28,7 +28,7 @@ ResolvedConfig config(int seed) {
   return resolve_text("[train]\nupdates = 120\nwarmup = 1\n[run]\nseed = " + std::to_string(seed) + "\n");
 }
 
-// 120 updates, two evaluations; without a result where the run is not `done`.
+// 120 updates, two evaluations, a recorded sample; without a result where the run is not `done`.
 std::string make_run(const std::string& root, int seed, bool done = true) {
   const ResolvedConfig resolved = config(seed);
   RunStore store(root, resolved);
@@ -39,8 +39,15 @@ std::string make_run(const std::string& root, int seed, bool done = true) {
   }
   store.save(118, {{"weight", "F64", {1}, &weight}});
   if (!done) return store.folder();
-  store.finish(plain_result(resolved), {{"weight", "F64", {1}, &weight}});
+  Result result = plain_result(resolved);
+  result.samples = {{0, 40, {{3, 5, 1, {-1}, {{5, .75}, {6, .25}}, {{5, 1}}}}}};
+  store.finish(result, {{"weight", "F64", {1}, &weight}});
   return store.folder();
+}
+
+std::string written(const TemporaryFolder& folder, const std::vector<TarFile>& files) {
+  write_archive(folder.file("a.tar"), files);
+  return folder.file("a.tar");
 }
 
 std::string archive_fault(const std::string& bytes) {
@@ -97,6 +104,42 @@ TEST(Pack, RunIsIntactInArchiveAndUnpacked) {
   const std::string again = tar_bytes(pack_runs(folder.file("out")).files);
   EXPECT_EQ(again, read_file(folder.file("a.tar"), 1 << 20));
   EXPECT_EQ(tar_bytes(pack_runs(folder.file("a.tar")).files), again);
+}
+
+TEST(Pack, LeavesOutRecordedSamplesAndNothingElse) {
+  TemporaryFolder folder;
+  const std::string run = make_run(folder.file("runs"), 1);
+  Result whole = load_result(run);
+  ASSERT_EQ(whole.samples.size(), 1U);
+  const std::string digest = sha256_hex(comparable_text(whole));
+  const Packed packed = pack_runs(folder.file("runs"));
+  const std::string& text = packed.files[2].content;
+  ASSERT_TRUE(packed.files[2].name.ends_with("/result.json"));
+  EXPECT_EQ(line_of(text, "whole_sha256"), "\"" + digest + "\"") << "the run's own numbers_sha256";
+  RunTree tree;
+  const auto found = find_runs(written(folder, packed.files), tree);
+  const Result kept = load_result(found.runs.at(0), tree);
+  EXPECT_TRUE(kept.samples.empty());
+  whole.samples.clear();
+  EXPECT_EQ(result_text(kept), result_text(whole));
+}
+
+// An archive of an earlier version has the whole result.json.
+TEST(Pack, ArchiveWithSamplesStaysIntact) {
+  TemporaryFolder folder;
+  const std::string run = make_run(folder.file("runs"), 1);
+  const Packed packed = pack_runs(folder.file("runs"));
+  auto older = packed.files;
+  older[2].content = read_file(run + "/result.json", 1 << 20);
+  older.pop_back();
+  older.push_back({packing_list_name, packing_list(older)});
+  const std::string file = written(folder, older);
+  RunTree tree;
+  const auto found = find_runs(file, tree);
+  ASSERT_EQ(found.runs.size(), 1U);
+  EXPECT_EQ(inspect_run(found.runs[0], CheckScope::all, tree).state, RunState::packed);
+  EXPECT_EQ(load_result(found.runs[0], tree).samples.size(), 1U);
+  EXPECT_EQ(tar_bytes(pack_runs(file).files), tar_bytes(packed.files)) << "packed anew, it has none";
 }
 
 TEST(Pack, ThinnedMetricsOfAnotherRunAreDamage) {

@@ -93,7 +93,8 @@ TaskRow dyck_row() {
                        "maximum number of open brackets in the test"},
       .make = make_dyck,
       .symbol_name = [](int symbol) { return formatted("{}{}", symbol % 2 == 0 ? '(' : ')', symbol / 2); },
-      .answer_name = [](int answer) { return answer == 0 ? std::string("empty") : std::to_string(answer - 1); }};
+      .answer_name = [](int answer) { return answer == 0 ? std::string("empty") : std::to_string(answer - 1); },
+      .has_grammars = true};
 }
 
 }  // namespace sb

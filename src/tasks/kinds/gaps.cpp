@@ -54,6 +54,7 @@ TaskRow gaps_row() {
           .make_stage = make_gaps_stage,
           .size = gaps_size,
           .has_reference_split = true,
+          .has_grammars = true,
           .numbered = {
               {"a task of its own", "A task with settings of its own; Method has them."},
               {"memorisation",

@@ -134,7 +134,8 @@ TaskRow pcfg_row() {
                        "symbols per sample of the test"},
       .make = make_pcfg,
       .symbol_name = [](int symbol) { return symbol == 0 ? "#" : letter_name(symbol - 1); },
-      .answer_name = [](int answer) { return answer == 0 ? "#" : std::to_string(answer); }};
+      .answer_name = [](int answer) { return answer == 0 ? "#" : std::to_string(answer); },
+      .has_grammars = true};
 }
 
 }  // namespace sb

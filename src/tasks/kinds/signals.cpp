@@ -380,7 +380,8 @@ TaskRow signals_row() {
                        "frames of every pause of the test"},
       .make = make_signals,
       .make_stage = make_signals_stage,
-      .size = signals_size};
+      .size = signals_size,
+      .has_grammars = true};
 }
 
 }  // namespace sb

@@ -1,0 +1,95 @@
+#include "findings/trained.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "findings/page_text.h"
+#include "findings/population.h"
+#include "report/palette.h"
+
+namespace sb {
+namespace {
+
+bool is_trained(const OwnTest& test, const Comparison& c) {
+  if (test.squared) {
+    const double excess = c.in_distribution.value_or(usual_excess);
+    return !test.best || test.score <= *test.best * (1 + excess);
+  }
+  if (test.score <= test.chance + chance_errors * test.error) return false;
+  if (!test.best || (c.gaps.empty() && !c.in_distribution)) return true;
+  const double usual = test.by_n_gram ? 0 : usual_in_distribution;
+  return test.score >= *test.best - c.in_distribution.value_or(usual);
+}
+
+std::string words_of(const std::string& model, const OwnTest& test) {
+  std::string out = formatted("{} not trained: {} on its own test", model,
+                              test.squared ? formatted("squared error {}", share(test.score)) : share(test.score));
+  if (!test.squared && test.score <= test.chance + chance_errors * test.error)
+    return out + formatted(", chance {}", share(test.chance));
+  return out + formatted(", {} {}", test.squared ? "least" : test.by_n_gram ? "n-gram" : "ceiling", share(*test.best));
+}
+
+// How much worse the score is than the best one.
+double lack_of(const OwnTest& test) {
+  return (test.squared ? -1 : 1) * (test.best.value_or(1) - test.score);
+}
+
+// The worst of the arm's models that are not trained.
+std::optional<UntrainedModel> worst_of(const Comparison& c, const Arm& models, const ArmFigures& arm) {
+  std::optional<UntrainedModel> out;
+  double most = 0;
+  for (const auto& [place, test] : arm.own_tests) {
+    if (is_trained(test, c) || (out && lack_of(test) <= most)) continue;
+    const std::string model = models.size() == 1 ? models.front().text() : model_title(place.first);
+    out = {model, words_of(model, test)};
+    most = lack_of(test);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool needs_trained_models(const Comparison& c) {
+  if (c.kind.empty())
+    return c.beyond_paper && (c.statistic == Statistic::gap_accuracy || c.statistic == Statistic::retention);
+  return c.statistic != Statistic::throughput && !counted(c.statistic);
+}
+
+std::optional<OwnTest> own_test(const Result& result, const Comparison& c) {
+  if (!result.test) return std::nullopt;
+  const Measurement& test = *result.test;
+  OwnTest out{test.score(), test.stderr_, result.chance, std::nullopt, test.mse.has_value(), false};
+  if (test.ceiling && !c.kind.empty()) {
+    out.best = test.ceiling->score();
+  } else if (result.baselines) {
+    out.best = result.baselines->best_n_gram();
+    out.by_n_gram = out.best.has_value();
+  }
+  return out;
+}
+
+OwnTest best_test(const std::vector<OwnTest>& runs) {
+  return *std::max_element(runs.begin(), runs.end(),
+                           [](const OwnTest& a, const OwnTest& b) { return a.score < b.score; });
+}
+
+OwnTest mean_test(const std::vector<OwnTest>& runs) {
+  OwnTest out = runs.front();
+  double sum = 0;
+  for (const auto& run : runs) {
+    sum += run.score;
+    out.error = std::max(out.error, run.error);
+  }
+  out.score = sum / static_cast<double>(runs.size());
+  return out;
+}
+
+std::optional<UntrainedModel> untrained_model(const Comparison& c, const Figures& figures) {
+  for (const auto& other : c.with)
+    if (auto out = worst_of(other, c.a, figures.b)) return out;
+  if (!c.a_may_fail)
+    if (auto out = worst_of(c, c.a, figures.a)) return out;
+  return c.b_may_fail ? std::nullopt : worst_of(c, c.b, figures.b);
+}
+
+}  // namespace sb

@@ -1,0 +1,41 @@
+// Whether the models of a comparison learned what they were trained on. The run's own test has the distribution of its
+// training.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "findings/claims.h"
+
+namespace sb {
+
+struct Figures;
+
+constexpr double usual_in_distribution = .1;  // of accuracies at points of a test axis
+constexpr double usual_excess = 1;            // of squared errors: at most twice the least
+constexpr double chance_errors = 4;           // standard errors above chance
+
+// The runs of one model on one grammar or set of samples.
+struct OwnTest {
+  double score = 0;   // accuracy or squared error
+  double error = 0;   // its standard error, the largest of the runs
+  double chance = 0;  // accuracy
+  std::optional<double>
+      best;  // the ceiling, or the least squared error; of gaps and where no ceiling is known, the n-gram
+  bool squared = false, by_n_gram = false;
+};
+// Whether verdicts need it: on kinds, and at gap lengths in claims beyond the paper.
+bool needs_trained_models(const Comparison& comparison);
+std::optional<OwnTest> own_test(const Result& result, const Comparison& comparison);
+OwnTest best_test(const std::vector<OwnTest>& runs);  // one at least
+OwnTest mean_test(const std::vector<OwnTest>& runs);  // one at least
+
+struct UntrainedModel {
+  std::string model;  // "Transformer"
+  std::string words;  // "Transformer not trained: .710 on its own test, ceiling 1.000"
+};
+// The first model that did not learn its own distribution; nullopt: all did. Arms of which the claim asks a low
+// accuracy are not judged.
+std::optional<UntrainedModel> untrained_model(const Comparison& comparison, const Figures& figures);
+
+}  // namespace sb
