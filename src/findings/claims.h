@@ -42,13 +42,13 @@
 //   [[deviation]]                                   # a deviation of the published protocol
 //   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
 //
-// A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every combination is one
-// comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test axis, and accuracy is
-// the mean over these. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
-// {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank statistics, the models to
-// rank. Without `b` the effect is a itself; b = "chance" is the run's chance level. `reference` is subtracted from the
-// effect. With best = 3, the best of three seeds of a grammar counts instead of the mean over its runs. A comparison
-// with reported = true is shown, but is not part of the claim.
+// A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every
+// combination is one comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test
+// axis, and accuracy is the mean over these. An arm is a model with every switch as in the paper, or {model =
+// "mamba2", mlp = 2, keys = {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank
+// statistics, the models to rank. Without `b` the effect is a itself; b = "chance" is the run's chance level.
+// `reference` is subtracted from the effect. With best = 3, the best of three seeds of a grammar counts instead of the
+// mean over its runs. A comparison with reported = true is shown, but is not part of the claim.
 //
 // Statistic task_order takes `with` = {task = "text", at = [1], statistic = "retention"}: the models are ranked there by
 // their means over all grammars, and on `task` (with `gaps`: at these gap lengths) by grammar.
