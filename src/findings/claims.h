@@ -43,13 +43,13 @@
 //   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
 //   in_code = true                                  # false: the paper's text says it, the published code does not do it
 //
-// A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every combination is one
-// comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test axis, and accuracy is
-// the mean over these. An arm is a model with every switch as in the paper, or {model = "mamba2", mlp = 2, keys =
-// {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank statistics, the models to
-// rank. Without `b` the effect is a itself; b = "chance" is the run's chance level. `reference` is subtracted from the
-// effect. With best = 3, the best of three seeds of a grammar counts instead of the mean over its runs. With first =
-// 110, accuracy is that on the first 110 elements of every test sample. A comparison
+// A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every
+// combination is one comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test
+// axis, and accuracy is the mean over these. An arm is a model with every switch as in the paper, or {model =
+// "mamba2", mlp = 2, keys = {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank
+// statistics, the models to rank. Without `b` the effect is a itself; b = "chance" is the run's chance level.
+// `reference` is subtracted from the effect. With best = 3, the best of three seeds of a grammar counts instead of the
+// mean over its runs. With first = 110, accuracy is that on the first 110 elements of every test sample. A comparison
 // with reported = true is shown, but is not part of the claim.
 //
 // Statistic task_order takes `with` = {task = "text", at = [1], statistic = "retention"}: the models are ranked there by

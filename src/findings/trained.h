@@ -20,8 +20,8 @@ struct OwnTest {
   double score = 0;   // accuracy or squared error
   double error = 0;   // its standard error, the largest of the runs
   double chance = 0;  // accuracy
-  std::optional<double>
-      best;  // the ceiling, or the least squared error; of gaps and where no ceiling is known, the n-gram
+  // The ceiling, or the least squared error; of gaps, and where no ceiling is known, the accuracy of the n-gram.
+  std::optional<double> best = {};
   bool squared = false, by_n_gram = false;
 };
 // Whether verdicts need it: on kinds, and at gap lengths in claims beyond the paper.
