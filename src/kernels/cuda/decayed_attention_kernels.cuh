@@ -35,7 +35,7 @@ struct Sizes {
       ++parts;
     constexpr int first_share = 4;  // tenths: one of three products per chunk, and half of the loads
     const int64_t pairs = static_cast<int64_t>(B) * H;
-    segments = divide(T, chunks, pairs, pairs, first_share);
+    segments = divide(T, chunks, {{pairs, 10}}, {{pairs, first_share}});
   }
   __host__ __device__ int64_t state_size() const { return static_cast<int64_t>(K) * value_row; }
   __host__ __device__ int64_t states() const { return static_cast<int64_t>(B) * H * chunks; }

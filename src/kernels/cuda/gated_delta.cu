@@ -35,13 +35,25 @@ bool take_tiles(Problem& p, bool bf16, int width) {
   return p.slices <= most_slices && fits(launch_prepare, p, bf16) && fits(launch_gradients, p, bf16);
 }
 
-// Forward's first pass over the segments: slices of values and transition, no wider than those of values, which fit
-Problem first_forward(Problem p) {
+// Measured: in forward, one block with two stages of tiles is faster than two blocks with one; in backward it is not.
+int stages(bool bf16, Problem p, bool forward) {
+  if (!bf16 || p.key_tile > 128) return 1;
+  if (!forward && backward_blocks(true, p.key_tile) == 2) return 1;
+  p.stages = 2;
+  return fits(forward ? launch_forward : launch_backward, p, true) ? 2 : 1;
+}
+
+// Forward's first pass over the segments: the largest slices of values and transition that fit
+Problem first_forward(Problem p, bool bf16) {
   const int warps = p.added_columns / 16;
   p.first = true;
-  p.slices = ceil_div(warps, p.warps);
-  p.warps = std::max(2, ceil_div(warps, p.slices));
-  p.state = nullptr, p.out.data = nullptr, p.corrected = nullptr, p.states = nullptr;
+  p.stages = 1;
+  for (p.slices = ceil_div(warps, most_warps(bf16, p.key_tile, true));; ++p.slices) {
+    p.warps = std::max(2, ceil_div(warps, p.slices));
+    if (p.warps == 2 || fits(launch_forward, p, bf16)) break;
+  }
+  p.stages = stages(bf16, p, true);
+  p.state = nullptr;
   return p;
 }
 
@@ -54,6 +66,16 @@ Problem first_backward(Problem p) {
 
 DeltaJoin join_of(const Problem& p, const float* given, float* states) {
   return {p.pairs, p.K, p.V, p.segments.count, p.transition, p.added_columns, p.added, given, states};
+}
+
+// Times as measured (bench/notes/gpu_long.md): the first pass has three of forward's five products, and all of
+// backward's, without its outputs.
+Segments segments(const Problem& p, bool bf16) {
+  const int64_t blocks = static_cast<int64_t>(p.pairs) * p.slices;
+  const int64_t first_blocks = static_cast<int64_t>(p.pairs) * first_forward(p, bf16).slices;
+  if (backward_blocks(bf16, p.key_tile) == 2)
+    return divide(p.time, p.chunks, {{blocks, 10}, {blocks, 13, 20}}, {{first_blocks, 6}, {blocks, 10, 15}});
+  return divide(p.time, p.chunks, {{blocks, 10}, {blocks, 10}}, {{first_blocks, 6}, {blocks, 8}});
 }
 
 Problem sizes(const DeltaShape& shape) {
@@ -69,20 +91,10 @@ Problem sizes(const DeltaShape& shape) {
   for (const int width : {64, 80, 96, 128, 256}) {
     if (p.K <= width && (bf16_operands(shape) || width % 32 == 0) && take_tiles(p, bf16_operands(shape), width)) break;
   }
-  constexpr int first_share = 6;  // tenths: three of five products per chunk
   p.transition = ceil_div(p.V, 16) * 16;
   p.added_columns = p.transition + ceil_div(p.K, 16) * 16;
-  p.segments = divide(p.time, p.chunks, static_cast<int64_t>(p.pairs) * p.slices,
-                      static_cast<int64_t>(p.pairs) * first_forward(p).slices, first_share);
+  p.segments = segments(p, bf16_operands(shape));
   return p;
-}
-
-// Measured: in forward, one block with two stages of tiles is faster than two blocks with one; in backward it is not.
-int stages(const DeltaShape& shape, Problem p, bool forward) {
-  if (!bf16_operands(shape) || p.key_tile > 128) return 1;
-  if (!forward && backward_blocks(true, p.key_tile) == 2) return 1;
-  p.stages = 2;
-  return fits(forward ? launch_forward : launch_backward, p, true) ? 2 : 1;
 }
 
 size_t element(const DeltaShape& shape) {
@@ -177,11 +189,11 @@ cudaError_t gated_delta_forward(const DeltaShape& shape, const DeltaInputs& in, 
   take_forward(p, element(shape), kept ? kept : scratch, kept != nullptr);
   p.out = view(out.out, element(shape));
   p.final_state = out.state;
-  p.stages = stages(shape, p, true);
   const bool bf16 = bf16_operands(shape);
+  p.stages = stages(bf16, p, true);
   if (const cudaError_t e = launch_prepare(p, bf16, stream); e != cudaSuccess) return e;
   if (p.segments.count > 1) {
-    if (const cudaError_t e = launch_forward(first_forward(p), bf16, stream); e != cudaSuccess) return e;
+    if (const cudaError_t e = launch_forward(first_forward(p, bf16), bf16, stream); e != cudaSuccess) return e;
     if (const cudaError_t e = launch_join(join_of(p, p.state, p.starts), false, stream); e != cudaSuccess) return e;
     p.state = p.starts;
   }
@@ -201,7 +213,7 @@ cudaError_t gated_delta_backward(const DeltaShape& shape, const DeltaInputs& in,
   p.dq = view(grad.dq, element(shape)), p.dk = view(grad.dk, element(shape)), p.dv = view(grad.dv, element(shape));
   p.dbeta = view(grad.dbeta, sizeof(float)), p.dg = view(grad.dg, sizeof(float));
   p.d_final_state = grad.d_final_state, p.d_state = grad.d_state;
-  p.stages = stages(shape, p, false);
+  p.stages = stages(bf16, p, false);
   if (p.segments.count > 1) {
     if (const cudaError_t e = launch_backward(first_backward(p), bf16, stream); e != cudaSuccess) return e;
     if (const cudaError_t e = launch_join(join_of(p, p.d_final_state, p.d_ends), true, stream); e != cudaSuccess)

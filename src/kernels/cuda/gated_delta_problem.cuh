@@ -74,9 +74,11 @@ cudaError_t launch_forward(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_backward(const Problem& p, bool bf16_operands, Target to);
 cudaError_t launch_gradients(const Problem& p, bool bf16_operands, Target to);
 
-// Maximum warps per block in forward and backward, each with 16 columns of V; more columns are divided into slices
-constexpr int most_warps(bool bf16_operands, int key_tile) {
+// Maximum warps per block in forward and backward, each with 16 columns of V; more columns are divided into slices.
+// first_forward: of forward's first pass over the segments, which has fewer operands in registers
+constexpr int most_warps(bool bf16_operands, int key_tile, bool first_forward = false) {
   if (!bf16_operands) return key_tile <= 128 ? 8 : 4;
+  if (first_forward && key_tile <= 80) return 16;
   return key_tile <= 64 ? 8 : key_tile <= 80 ? 9 : key_tile <= 128 ? 12 : 8;
 }
 // Blocks of backward per multiprocessor

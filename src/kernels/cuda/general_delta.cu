@@ -20,13 +20,15 @@ bool fits(cudaError_t (*pass)(const GeneralProblem&, Target), const GeneralProbl
   return pass(p, Target::nowhere()) == cudaSuccess;
 }
 
-// Forward's first pass over the segments: slices of values and transition, no wider than those of values, which fit
+// Forward's first pass over the segments: the largest slices of values and transition that fit
 GeneralProblem first_forward(GeneralProblem p) {
   const int warps = p.added_columns / 16;
   p.first = true;
-  p.slices = ceil_div(warps, p.warps);
-  p.warps = std::max(2, ceil_div(warps, p.slices));
-  p.in.initial_state = nullptr, p.states = nullptr, p.erased = nullptr;
+  for (p.slices = ceil_div(warps, most_walk_warps(p.in.precision == Precision::bf16, p.key_tile, true));; ++p.slices) {
+    p.warps = std::max(2, ceil_div(warps, p.slices));
+    if (p.warps == 2 || fits(launch_general_forward, p)) break;
+  }
+  p.in.initial_state = nullptr;
   return p;
 }
 
@@ -42,11 +44,14 @@ DeltaJoin join_of(const GeneralProblem& p, const float* given, float* states) {
 }
 
 void take_segments(GeneralProblem& p) {
-  constexpr int first_share = 7;  // tenths: three of four products with keys per chunk
   p.transition = ceil_div(p.V, 16) * 16;
   p.added_columns = p.transition + ceil_div(p.K, 16) * 16;
-  p.segments = divide(p.time, p.chunks, static_cast<int64_t>(p.pairs) * p.slices,
-                      static_cast<int64_t>(p.pairs) * first_forward(p).slices, first_share);
+  const int64_t blocks = static_cast<int64_t>(p.pairs) * p.slices;
+  const int64_t first_blocks = static_cast<int64_t>(p.pairs) * first_forward(p).slices;
+  constexpr int first = 7;  // three of four products with keys per chunk
+  const int two = p.in.precision == Precision::bf16 && p.warps <= 6 ? 15 : 0;
+  p.segments = divide(p.time, p.chunks, {{blocks, 10, two}, {blocks, 10, two}},
+                      {{first_blocks, first}, {blocks, first, two * first / 10}});
 }
 
 // With slices of V as large as fit on the current device

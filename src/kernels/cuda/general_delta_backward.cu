@@ -1,20 +1,21 @@
 // Backward loop over the chunks: computes Z, dV and the gradient of every state (formulas: general_delta_problem.cuh).
-// Blocks and warps are as in forward; each warp keeps dS^T of its 16 columns of V in registers.
+// Blocks and warps are as in forward; each warp keeps dS^T of its 16 columns of V in registers. First: the first pass
+// over the segments, which finds only the gradients of states.
 #include "kernels/cuda/general_delta_walk.cuh"
 
 namespace sb::cuda {
 namespace {
 
-template <class E, int KeyTile>
+template <class E, int KeyTile, bool First>
 __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     general_backward(const __grid_constant__ GeneralProblem p, View d_out, View dv, int stages) {
-  using Tiles = WalkTiles<E, KeyTile>;
+  using Tiles = WalkTiles<E, KeyTile, First>;
   constexpr int ld = Tiles::key_ld, steps = kRows / Left<E>::depth;
   const int warp = threadIdx.x / 32, slice = 16 * p.warps * blockIdx.y, column = slice + 16 * warp;
   const bool exact = p.exact;
   const Walk walk(p.segments, p.chunks);
   const size_t end_at = static_cast<size_t>(walk.index) * p.K * p.V;
-  const WalkLoads<E, KeyTile> loads{
+  const WalkLoads<E, KeyTile, First> loads{
       p, {{rows_w, rows_k, rows_q, rows_e}, {matrix_q, matrix_n, matrix_p, matrix_e}}, d_out, walk, slice, stages};
 
   Sum gradient[KeyTile / 8];  // dS^T: row a column of V
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     E* const staged = s.values + 16 * warp;  // once the warp's columns of dO are read, they carry its results to memory
     Left<E> d[steps], z[steps];
     load_columns(d, staged, s.value_ld);
-    if (!p.first)
+    if constexpr (!First)
       store_state(gradient, staged, s.value_ld, static_cast<E*>(p.d_states) + c.index * KeyTile * p.values + column,
                   p.values);
     Sum sums[kRows / 8];
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     clear(sums);
     multiply_all<true, Blocks::k_from_n>(sums, z, s.matrix(1), kPairLd, exact);
     from_all_sums(z, sums);
-    if (!p.first) {
+    if constexpr (!First) {
       __syncwarp();
       store_columns_of(z, staged, s.value_ld);
       __syncwarp();
@@ -51,8 +52,8 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     }
 
     // dV^T = dS^T Kd^T + dO^T P + Z^T E
-    loads.phase(chunk, chunk - 1, 1);
-    if (!p.first) {
+    if constexpr (!First) {
+      loads.phase(chunk, chunk - 1, 1);
       clear(sums);
       multiply_sums<false>(sums, gradient, s.key(1), ld, exact);
       multiply_all<true, Blocks::k_from_n>(sums, d, s.matrix(2), kPairLd, exact);
@@ -72,8 +73,8 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     multiply_all<true>(gradient, z, s.key(3), ld, exact);
     loads.finish(chunk - 1);
   }
-  if (!p.first && (!p.d.d_initial_state || walk.begin > 0)) return;
-  float* const start = p.first ? p.d_ends + end_at : p.d.d_initial_state + static_cast<size_t>(walk.pair) * p.K * p.V;
+  if (!First && (!p.d.d_initial_state || walk.begin > 0)) return;
+  float* const start = First ? p.d_ends + end_at : p.d.d_initial_state + static_cast<size_t>(walk.pair) * p.K * p.V;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     if (value < p.V && key < p.K) start[static_cast<size_t>(key) * p.V + value] = gradient[i][e];
   });
@@ -84,10 +85,15 @@ struct Launch {
   Target to;
   template <class E, int KeyTile>
   cudaError_t operator()() const {
-    using Tiles = WalkTiles<E, KeyTile>;
-    const int stages = Tiles::stages(reinterpret_cast<const void*>(general_backward<E, KeyTile>), p.warps);
-    return launch(general_backward<E, KeyTile>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps,
-                  stages * Tiles::bytes(p.warps), to, p, view_of<E>(p.d.d_out), view_of<E>(p.d.dv), stages);
+    return p.first ? run<E, KeyTile, true>() : run<E, KeyTile, false>();
+  }
+  template <class E, int KeyTile, bool First>
+  cudaError_t run() const {
+    using Tiles = WalkTiles<E, KeyTile, First>;
+    const auto kernel = general_backward<E, KeyTile, First>;
+    const int stages = Tiles::stages(reinterpret_cast<const void*>(kernel), p.warps);
+    return launch(kernel, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps), to,
+                  p, view_of<E>(p.d.d_out), view_of<E>(p.d.dv), stages);
   }
 };
 

@@ -1,26 +1,27 @@
 // Forward loop over the chunks (formulas: general_delta_problem.cuh). One block per (sequence, head) pair, segment and
-// slice of V. Each warp keeps S^T of its 16 columns in registers.
+// slice of V. Each warp keeps S^T of its 16 columns in registers. First: the first pass over the segments, without
+// outputs. Its warps with columns of the transition have no values.
 #include "kernels/cuda/general_delta_walk.cuh"
 
 namespace sb::cuda {
 namespace {
 
-template <class E, int KeyTile>
-__global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
+template <class E, int KeyTile, bool First>
+__global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile, First))
     general_forward(const __grid_constant__ GeneralProblem p, View values, View out, int stages) {
-  using Tiles = WalkTiles<E, KeyTile>;
+  using Tiles = WalkTiles<E, KeyTile, First>;
   constexpr int depth = Left<E>::depth, ld = Tiles::key_ld, steps = kRows / depth;
   const int warp = threadIdx.x / 32, slice = 16 * p.warps * blockIdx.y, column = slice + 16 * warp;
-  const bool exact = p.exact;
+  const bool exact = p.exact, valued = !First || column < p.transition;
   const Walk walk(p.segments, p.chunks);
   const size_t start_at = static_cast<size_t>(walk.index) * p.K * p.V;
-  const WalkLoads<E, KeyTile> loads{
+  const WalkLoads<E, KeyTile, First> loads{
       p, {{rows_e, rows_q, rows_k, rows_w}, {matrix_e, matrix_n, matrix_p, matrix_q}}, values, walk, slice, stages};
 
   Sum state[KeyTile / 8];  // S^T: row a column of V
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     const bool given = p.in.initial_state && value < p.V && key < p.K;
-    const float identity = p.first && value - p.transition == key ? 1.f : 0.f;
+    const float identity = First && key < p.K && value - p.transition == key ? 1.f : 0.f;
     state[i][e] = given ? p.in.initial_state[start_at + static_cast<size_t>(key) * p.V + value] : identity;
   });
   loads.begin(walk.begin);
@@ -30,21 +31,21 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     E* const staged = s.values + 16 * warp;  // once the warp's columns of V are read, they carry its results to memory
     Left<E> v[steps], r[steps];
     load_columns(v, staged, s.value_ld);
-    if (p.states)
+    if (!First && p.states)
       store_state(state, staged, s.value_ld, static_cast<E*>(p.states) + c.index * KeyTile * p.values + column,
                   p.values);
     {  // R^T = -(S^T Ed^T + V^T E^T) N^T
       Sum sums[kRows / 8];
       clear(sums);
       multiply_sums<false>(sums, state, s.key(0), ld, exact);
-      multiply_all<false, Blocks::k_up_to_n>(sums, v, s.matrix(0), kPairLd, exact);
+      if (valued) multiply_all<false, Blocks::k_up_to_n>(sums, v, s.matrix(0), kPairLd, exact);
       negate(sums);
       from_all_sums(r, sums);
       clear(sums);
       multiply_all<false, Blocks::k_up_to_n>(sums, r, s.matrix(1), kPairLd, exact);
       from_all_sums(r, sums);
     }
-    if (p.erased) {
+    if (!First && p.erased) {
       __syncwarp();
       store_columns_of(r, staged, s.value_ld);
       __syncwarp();
@@ -53,8 +54,8 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     }
 
     // O^T = S^T Qd^T + V^T P^T + R^T Q^T, in two halves to spare registers
-    loads.phase(chunk, chunk + 1, 1);
-    if (!p.first) {
+    if constexpr (!First) {
+      loads.phase(chunk, chunk + 1, 1);
       __syncwarp();
 #pragma unroll
       for (int begin = 0; begin < kRows; begin += 32) {
@@ -78,14 +79,14 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile))
     // S^T <- e^b_end S^T + V^T Kd + R^T Wd
     loads.phase(chunk, chunk + 1, 2);
     scale_columns(state, s.factors);
-    multiply_all<true>(state, v, s.key(2), ld, exact);
+    if (valued) multiply_all<true>(state, v, s.key(2), ld, exact);
     multiply_all<true>(state, r, s.key(3), ld, exact);
     loads.finish(chunk + 1);
   }
-  if (!p.first && (!p.final_state || walk.end < p.chunks)) return;
-  const int width = p.first ? p.added_columns : p.V;
-  float* const end = p.first ? p.added + static_cast<size_t>(walk.index) * p.K * width
-                             : p.final_state + static_cast<size_t>(walk.pair) * p.K * width;
+  if (!First && (!p.final_state || walk.end < p.chunks)) return;
+  const int width = First ? p.added_columns : p.V;
+  float* const end = First ? p.added + static_cast<size_t>(walk.index) * p.K * width
+                           : p.final_state + static_cast<size_t>(walk.pair) * p.K * width;
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
     if (value < width && key < p.K) end[static_cast<size_t>(key) * width + value] = state[i][e];
   });
@@ -96,10 +97,15 @@ struct Launch {
   Target to;
   template <class E, int KeyTile>
   cudaError_t operator()() const {
-    using Tiles = WalkTiles<E, KeyTile>;
-    const int stages = Tiles::stages(reinterpret_cast<const void*>(general_forward<E, KeyTile>), p.warps);
-    return launch(general_forward<E, KeyTile>, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps,
-                  stages * Tiles::bytes(p.warps), to, p, view_of<E>(p.in.v), view_of<E>(p.out), stages);
+    return p.first ? run<E, KeyTile, true>() : run<E, KeyTile, false>();
+  }
+  template <class E, int KeyTile, bool First>
+  cudaError_t run() const {
+    using Tiles = WalkTiles<E, KeyTile, First>;
+    const auto kernel = general_forward<E, KeyTile, First>;
+    const int stages = Tiles::stages(reinterpret_cast<const void*>(kernel), p.warps);
+    return launch(kernel, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps), to,
+                  p, view_of<E>(p.in.v), view_of<E>(p.out), stages);
   }
 };
 

@@ -72,8 +72,10 @@ struct GeneralProblem {
   }
 };
 
-// Maximum warps per block of the loops over chunks, each with 16 columns of V; more columns are divided into slices
-constexpr int most_walk_warps(bool bf16_operands, int key_tile) {
+// Maximum warps per block of the loops over chunks, each with 16 columns of V; more columns are divided into slices.
+// first_forward: of forward's first pass over the segments, which has fewer operands in registers
+constexpr int most_walk_warps(bool bf16_operands, int key_tile, bool first_forward = false) {
+  if (first_forward && bf16_operands && key_tile <= 80) return 16;
   return (bf16_operands ? 12 : 8) - (key_tile <= 128 ? 0 : 4);
 }
 

@@ -1,7 +1,7 @@
 // Tiles of the generalised delta rule's loops over chunks. A chunk is processed in three phases, each with its own
 // decayed rows and matrices of pairs. If shared memory has room for two chunks, the next one is loaded meanwhile. With
 // room for one, the tiles of a phase are replaced by the next chunk's as soon as the phase has ended. Otherwise each
-// phase loads its own tiles and overwrites those of the phase before.
+// phase loads its own tiles and overwrites those of the phase before. The first pass over the segments has no phase 1.
 #pragma once
 #include "kernels/cuda/general_delta_problem.cuh"
 
@@ -13,10 +13,13 @@ struct WalkOrder {
   int keys[4], matrices[4];
 };
 
-template <class E, int KeyTile>
+template <class E, int KeyTile, bool First>
 struct WalkTiles {
   static constexpr bool at_once = sizeof(E) == 2 && KeyTile <= 128;
-  static constexpr int key_ld = KeyTile + kPad, key_slots = at_once ? 4 : 2, matrix_slots = at_once ? 4 : 3;
+  static constexpr int key_ld = KeyTile + kPad, key_slots = at_once ? (First ? 3 : 4) : 2,
+                       matrix_slots = First     ? 2
+                                      : at_once ? 4
+                                                : 3;
   float* factors;
   E *keys, *matrices, *values;
   int value_ld;
@@ -36,7 +39,8 @@ struct WalkTiles {
     values = matrices + matrix_slots * kRows * kPairLd;
     value_ld = 16 * warps + kPad;
   }
-  __device__ E* key(int i) const { return keys + i % key_slots * kRows * key_ld; }
+  // With three slots, keys[3] has that of keys[1], which is not loaded.
+  __device__ E* key(int i) const { return keys + (key_slots == 3 && i == 3 ? 1 : i % key_slots) * kRows * key_ld; }
   __device__ E* matrix(int i) const { return matrices + i % matrix_slots * kRows * kPairLd; }
 
   // Starts loading the tiles of a phase
@@ -65,9 +69,9 @@ struct WalkTiles {
 
 // Loads of a loop over chunks. Called by all threads: begin() before the loop; start() and finish() around each chunk;
 // phase() before the phases 1 and 2.
-template <class E, int KeyTile>
+template <class E, int KeyTile, bool First>
 struct WalkLoads {
-  using Tiles = WalkTiles<E, KeyTile>;
+  using Tiles = WalkTiles<E, KeyTile, First>;
   const GeneralProblem& p;
   WalkOrder order;
   View rows;
@@ -81,7 +85,7 @@ struct WalkLoads {
     tiles(chunk).load_values(p, Chunk(p, walk.pair, chunk), rows, column);
   }
   __device__ void load_chunk(int chunk) const {
-    for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); ++phase) load(chunk, phase);
+    for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); phase += First ? 2 : 1) load(chunk, phase);
     load_values(chunk);
     copy_commit();
   }
@@ -101,7 +105,7 @@ struct WalkLoads {
     if (stages == 2) return;
     __syncthreads();
     if (Tiles::at_once) {
-      if (exists(next)) load(next, phase - 1);
+      if (exists(next)) load(next, First ? 0 : phase - 1);
       return;
     }
     load(chunk, phase);

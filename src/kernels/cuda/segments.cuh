@@ -5,6 +5,7 @@
 // state. The backward pass does the same with gradients of states.
 #pragma once
 #include <algorithm>
+#include <initializer_list>
 
 #include "kernels/cuda/elements.cuh"
 
@@ -30,21 +31,33 @@ struct Walk {
   }
 };
 
-// Chooses the number of segments, from sizes and the number of multiprocessors only. blocks, first_blocks: of the usual
-// pass and of the first pass, per segment; share: time of a chunk in the first pass, in tenths of that in the usual
-// one. Sequences below 2,048 steps are not divided, nor are those that would gain less than a quarter of the time.
-// Whole numbers, so that every host finds the same.
-inline Segments divide(int64_t time, int chunks, int64_t blocks, int64_t first_blocks, int share) {
+// A pass that loops over chunks
+struct Loop {
+  int64_t blocks;  // per segment
+  int time;        // of a chunk, in tenths of one of the usual forward pass
+  int two = 0;     // of two chunks, if two blocks share a multiprocessor; 0: they cannot
+  // Of a chunk of every segment, if each multiprocessor runs `each` blocks
+  int64_t all(int64_t each) const { return two ? each / 2 * two + each % 2 * time : each * time; }
+};
+
+// Chooses the number of segments, from sizes and the number of multiprocessors only. usual, first: the loops that run
+// for all segments at once, and those of the first passes. Sequences below 2,048 steps are not divided, nor are those
+// that would gain less than a quarter of the time. Whole numbers, so that every host finds the same.
+inline Segments divide(int64_t time, int chunks, std::initializer_list<Loop> usual, std::initializer_list<Loop> first) {
   constexpr int64_t least_time = 2048, joint = 5;  // joint: time to carry a state over a segment, in tenths of a chunk
   constexpr int least_chunks = 8, most = 64;
   Segments best{1, chunks};
-  if (time < least_time || blocks == 0) return best;
+  if (time < least_time || usual.begin()->blocks == 0) return best;
   const int64_t at_once = multiprocessors();
-  const auto rounds = [&](int64_t number) { return (number + at_once - 1) / at_once; };
-  int64_t least = 30 * rounds(blocks) * chunks;  // in fortieths of a chunk
+  const auto sum = [&](std::initializer_list<Loop> loops, int segments) {
+    int64_t out = 0;
+    for (const Loop& loop : loops) out += loop.all((loop.blocks * segments + at_once - 1) / at_once);
+    return out;
+  };
+  int64_t least = 3 * sum(usual, 1) * chunks;  // in fortieths of a chunk
   for (int s = 2; s <= most && chunks / s >= least_chunks; ++s) {
     const int each = (chunks + s - 1) / s;
-    const int64_t cost = 4 * ((10 * rounds(blocks * s) + share * rounds(first_blocks * s)) * each + joint * s);
+    const int64_t cost = 4 * ((sum(usual, s) + sum(first, s)) * each + joint * s);
     if (cost < least) best = {(chunks + each - 1) / each, each}, least = cost;
   }
   return best.some(0, best.count);

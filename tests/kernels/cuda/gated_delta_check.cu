@@ -491,6 +491,8 @@ void time_all(const std::string& only, bool quick) {
             random);
   if (quick) return;
   time_case(only, "Gated DeltaNet 1152, T 1300", {low, 64, 1300, 16, 1, 72, 144, Decay::random, false, false}, random);
+  time_case(only, "Gated DeltaNet 1152, batch 32, T 1024", {low, 32, 1024, 16, 1, 72, 144, Decay::random, false, false},
+            random);
   time_case(only, "Gated DeltaNet 1152, batch 8, T 4096", {low, 8, 4096, 16, 1, 72, 144, Decay::random, false, false},
             random);
   time_case(only, "Gated DeltaNet 1152, batch 2, T 16384", {low, 2, 16384, 16, 1, 72, 144, Decay::random, false, false},

@@ -379,6 +379,7 @@ std::vector<Case> long_matrix() {
     cases.push_back({Precision::bf16, 1, 2500, 2, 80, 160, Logs::mixed, first});
     cases.push_back({Precision::bf16, 1, 2048, 1, 256, 256, Logs::slow, first});
     cases.push_back({Precision::bf16, 1, 2047, 2, 80, 160, Logs::slow, first});
+    cases.push_back({Precision::bf16, 1, 4099, 2, 128, 256, Logs::slow, first});  // slices of values and transition
   }
   cases.push_back({Precision::fp32, 1, 32768, 2, 32, 32, Logs::slow, true});
   cases.push_back({Precision::bf16, 1, 32768, 4, 80, 96, Logs::slow, false});
@@ -428,6 +429,9 @@ void time_all(const std::string& only) {
   time_case(only, "8 heads 128x128", {low, 64, 400, 8, 128, 128, Logs::mild, false, false});
   time_case(only, "KDA, T 1300", {low, 64, 1300, 16, 80, 160, Logs::mild, false, false});
   time_case(only, "KDA, batch 1, T 32768", {low, 1, 32768, 16, 80, 160, Logs::mild, false, false});
+  time_case(only, "KDA 1024, batch 32, T 1024", {low, 32, 1024, 8, 128, 256, Logs::mild, false, false});
+  time_case(only, "KDA 1024, batch 2, T 16384", {low, 2, 16384, 8, 128, 256, Logs::mild, false, false});
+  time_case(only, "KDA 1024, batch 1, T 32768", {low, 1, 32768, 8, 128, 256, Logs::mild, false, false});
   time_case(only, "KDA", {Precision::tf32, 64, 400, 16, 80, 160, Logs::mild, false, false});
   time_case(only, "KDA", {Precision::fp32, 64, 400, 16, 80, 160, Logs::mild, false, false});
 }
