@@ -81,7 +81,7 @@ def _empty(target: pathlib.Path) -> None:
 
 
 def _rows(archives: Sequence[pathlib.Path], folder: str) -> list[Row]:
-    """The cells of these archives' table. Left out: runs on the grammar on which settings are chosen, and squared errors."""
+    """The cells of these archives' table. Left out: runs on the grammar on which settings are chosen, and other kinds of tasks."""
     found = load_runs(*archives)
     if found.notes:
         raise ValueError(f"[site] {found.notes[0]}")
@@ -89,8 +89,7 @@ def _rows(archives: Sequence[pathlib.Path], folder: str) -> list[Row]:
     out = []
     for cell in json.loads(table(archives, "json"))["cells"]:
         runs = [by_id[each] for each in cell["run_ids"]]
-        squared = cell.get("metric") == "squared error"
-        if cell["mean"] is None or not runs or squared or any(run.grammar_seed == CHOICE_SEED for run in runs):
+        if cell["mean"] is None or not runs or "task.kind" in runs[0].config or any(run.grammar_seed == CHOICE_SEED for run in runs):
             continue
         scale, protocol = _native.scale_and_protocol(runs[0].config)
         out.append(Row(cell, runs, scale, protocol or "corrected", folder))  # a submission's protocol was checked

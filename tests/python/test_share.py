@@ -305,6 +305,7 @@ class SiteTest(TemporaryFolder):
             self.assertEqual(main(["site", "--out", str(out), "--submissions", str(self.folder / "none"), *map(str, ARCHIVES)]), 0)
         self.assertIn("0 submissions", said.getvalue())
         self.assertIn("There are no submissions yet.", (out / "index.html").read_text())
+        self.assertEqual({row[1][0] for row in Page((out / "index.html").read_text()).rows[1:]}, set("123"))  # no other kinds
         for archive in ARCHIVES:
             self.assertEqual((out / "archives" / archive.name).read_bytes(), archive.read_bytes())
 
