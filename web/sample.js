@@ -147,7 +147,7 @@
   SB.build_try = (place, state) => {
     const samples = SB.data.samples;
     if (!samples.length) {
-      place.append(SB.h('p', {class: 'muted'}, 'None of these runs carries beliefs on samples.'));
+      place.append(SB.h('p', {class: 'muted'}, 'No recorded samples: archives leave them out.'));
       return;
     }
     if (!samples.some(sample => sample.id === state.sample)) {

@@ -19,11 +19,13 @@ std::string where_text(const ScaleVerdict& stratum) {
   return formatted("{}, {}", stratum.protocol, stratum.scale->name);
 }
 
-// The same, with the number of updates if it is not that of the scale: "corrected, small, 900 updates".
+// The same, with the number of updates if it is not that of the scale, or of a kind at a scale without one:
+// "corrected, small, 900 updates".
 std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
   const auto usual = stratum.scale->results.find("train.updates");
   const int64_t updates = one.figures.updates;
-  const bool same = usual == stratum.scale->results.end() || updates == 0 || usual->second == std::to_string(updates);
+  const bool known = usual != stratum.scale->results.end();
+  const bool same = updates == 0 || (known ? usual->second == std::to_string(updates) : one.comparison->kind.empty());
   return same ? where_text(stratum)
               : formatted("{}, {} updates", where_text(stratum), grouped(static_cast<uint64_t>(updates)));
 }
@@ -64,7 +66,9 @@ std::string isolated_text(const ScaleVerdict& stratum) {
   size_t isolated = 0, others = 0;
   std::map<std::string, size_t> words;
   for (const auto& one : stratum.comparisons) {
-    if (one.comparison->reported || !one.has_runs() || one.exact || one.comparison->b.empty()) continue;
+    if (one.comparison->reported || !one.has_runs() || one.exact || one.comparison->b.empty() ||
+        !one.comparison->kind.empty())
+      continue;
     (one.isolates() ? isolated : others) += 1;
     if (one.isolates()) ++words[one.held ? to_string(one.verdict) : to_string(Verdict::undecided)];
   }

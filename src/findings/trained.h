@@ -1,5 +1,5 @@
-// Whether the models of a comparison learned what they were trained on. The run's own test has the distribution of its
-// training.
+// Whether the models of a comparison learned what they were trained on. On other kinds of tasks, the run's own test has
+// the distribution of its training.
 #pragma once
 #include <optional>
 #include <string>

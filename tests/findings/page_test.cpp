@@ -83,7 +83,7 @@ TEST(FindingsPage, ShowsQuickOnlyForClaimsBeyondThePaper) {
   const Rows rows = rows_from(runs);
   ASSERT_TRUE(judged(rows, "gates", "quick").tested);
   const std::string page = findings_page(rows, shipped_claims(), "results/");
-  EXPECT_TRUE(has(page, "pcfg: Gated DeltaNet − DeltaNet | corrected, quick | .",
+  EXPECT_TRUE(has(page, "pcfg: Gated DeltaNet − DeltaNet | corrected, quick, ",
                   "At `quick`, networks have one or two layers and 83,000 to 84,500 parameters",
                   "](findings/differences_quick.svg)"));
   const size_t claims = page.find("\n## The claims\n"), next = page.find("\n## Which of the newer");
