@@ -70,10 +70,7 @@ std::string quick_text(const std::vector<ClaimVerdict>& verdicts) {
   return formatted(
       "\nAt `quick`, networks have one or two layers and {} to {} parameters, and train for minutes on two cores. "
       "Verdicts there are about networks and trainings of this size. A verdict on another kind of task requires models "
-      "that [learned their own test](verdicts.md#trained-models). Training lengths of recall, A5 and parity, and the "
-      "Transformer's convolution on flip-flop, were set after first runs in which a model did not learn its own test, "
-      "so "
-      "verdicts on these are exploratory.\n",
+      "that [learned their own test](verdicts.md#trained-models).\n",
       grouped(static_cast<uint64_t>(*least)), grouped(static_cast<uint64_t>(*most)));
 }
 

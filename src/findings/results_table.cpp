@@ -21,6 +21,7 @@ namespace {
 
 const std::vector<int> far_gaps = {20, 50, 100};  // of task 4
 constexpr double error = .05;
+constexpr double shown_digit = .001;    // the last digit of a cell
 constexpr double clearly_better = .01;  // margin by which another run of the same model must be better for a footnote
 
 // A protocol's label for readers who do not know the names of quirks.
@@ -89,7 +90,7 @@ class Filler {
       if (!compares(g, model, place)) continue;
       const ResultValue other = of_group(g, place);
       if (other.grammars != value.grammars || !other.accuracy) continue;
-      value.not_best |= share(*other.accuracy) > share(*value.accuracy);
+      value.not_best |= *other.accuracy > *value.accuracy + shown_digit;
       if (*other.accuracy <= highest) continue;
       highest = *other.accuracy;
       const std::string protocol = protocol_(some_result(rows_, rows_.groups[g]).config);
@@ -99,8 +100,8 @@ class Filler {
                                in_words(protocol), other.lr);
     }
     if (!better.empty()) value.footnotes.push_back(better);
-    if (const auto gain = choice_gain(model, place.first, value); gain && scale_.name == claims_.choice_scale)
-      value.footnotes.push_back(*gain);
+    if (scale_.name != claims_.choice_scale) return;
+    if (const auto gain = choice_gain(model, place.first, value)) value.footnotes.push_back(*gain);
   }
 
   // "On valid of grammar seed 11, this model reaches .954 with residual post and learning rate 0.008, and .943 with the

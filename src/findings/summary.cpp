@@ -101,8 +101,7 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
     out += formatted(" Task{} {} {} no runs at this scale yet.", unrun.size() == 1 ? "" : "s", and_list(unrun),
                      unrun.size() == 1 ? "has" : "have");
   return "**Reproduction.** These runs train as published, at the paper's scale. The delta family trains in bfloat16, "
-         "as "
-         "published; the other models train in mixed precision, where the published code uses float32." +
+         "as published; the other models train in mixed precision, where the published code uses float32." +
          out;
 }
 
