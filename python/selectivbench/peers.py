@@ -139,7 +139,7 @@ def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLik
     """The JSON of the program's runs in these folders and archives. ``scale_file``: configs/scales/NAME.toml.
 
     All runs of a task must share every setting except the model, its learning rate, and the seeds, and have the corrected protocol and
-    accuracies. Needs Python 3.11.
+    accuracies. Collapsed runs are left out. Needs Python 3.11.
     """
     import tomllib
 
@@ -150,7 +150,7 @@ def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLik
     if "match_target" not in scale.get("suite", {}):
         raise ValueError(f"[freeze] expected the file of a scale, such as scales/quick, got {shown(given)}")
     runs = [run for run in load_runs(*roots) if run.status == "done" and not run.external and run.test is not None]
-    runs = [run for run in runs if run.grammar_seed != CHOICE_SEED]
+    runs = [run for run in runs if run.grammar_seed != CHOICE_SEED and not _collapsed(run)]
     if not runs:
         raise ValueError("[freeze] expected finished runs of the program's models, got none")
     settings: dict[TaskName, dict[str, Any]] = {}
@@ -186,6 +186,14 @@ def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLik
 
 def _task(run: Run) -> TaskName:
     return run.task if run.kind == "gaps" else run.kind
+
+
+def _collapsed(run: Run) -> bool:
+    """Whether training failed: the accuracy is not above that of the 1-gram."""
+    baselines = run.data.get("baselines")
+    if run.test is None or run.test.mse is not None or not baselines or not baselines.get("n_gram"):
+        return False
+    return bool(run.test.accuracy <= baselines["n_gram"][0])
 
 
 def _expect_rankable(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -18,7 +19,7 @@ from . import _native
 from ._checks import path, shown, text
 from ._mixer import Make, name_of, said, state_size
 from ._peer_speeds import peer_speeds
-from ._rank_plan import Job, cost_of, eval_batch, make_plan, plan_text
+from ._rank_plan import Cost, Job, cost_of, eval_batch, make_plan, plan_text
 from ._rank_progress import RankProgress
 from .checking import CheckReport, check
 from .config import Config
@@ -172,9 +173,7 @@ class _Ranker:
                     raise ValueError(f"[rank] {self.folder} holds a ranking with another {key}; name another folder with out=, or delete it")
             return plan
         try:
-            costs = {
-                task: cost_of(self.network, self.peers, task, self.device, self.precision) for task in self.peers.settings
-            }
+            costs = {task: self._cost(task) for task in self.peers.tasks}
         except (Exception, SystemExit) as error:
             raise self._failure(error) from error
         jobs = make_plan(self.peers, costs, limit, time.monotonic() - began)
@@ -195,6 +194,16 @@ class _Ranker:
         self.folder.mkdir(parents=True, exist_ok=True)
         write(file, json.dumps(plan, indent=1) + "\n")
         return plan
+
+    def _cost(self, task: TaskName) -> Cost:
+        """A task whose batches do not fit into the GPU's memory fits no budget; the first task must fit."""
+        try:
+            return cost_of(self.network, self.peers, task, self.device, self.precision)
+        except torch.cuda.OutOfMemoryError:
+            if task == self.peers.tasks[0]:
+                raise
+        torch.cuda.empty_cache()
+        return Cost(math.inf, math.inf, 0.0)
 
     def _failure(self, error: BaseException) -> RuntimeError:
         return RuntimeError(f"[rank] {self.name} failed in training: {said(error)}; nothing was ranked")

@@ -113,13 +113,24 @@ class StandingTest(TemporaryFolder):
         if sys.version_info >= (3, 11):
             for scale in ("quick", "small"):
                 archives = [SOURCE / "results" / f"{scale}.tar.gz", *sorted((SOURCE / "python" / "peers").glob(f"{scale}-*.tar.gz"))]
+                archives += sorted((SOURCE / "results").glob("task2*.tar.gz")) if scale == "small" else []
                 file = SOURCE / "python" / "selectivbench" / "frozen" / f"{scale}.json"
                 self.assertEqual(freeze(archives, SOURCE / "configs" / "scales" / f"{scale}.toml"), file.read_text())
 
+    def test_a_collapsed_run_is_no_peer(self):
+        peers = load_peers("small")
+        collapsed = [run for run in peers.runs if run["accuracy"] < 0.02]
+        self.assertEqual(collapsed, [])
+        repeated = peers.runs_of(2, "mamba", 2)  # at 4e-3 its training failed
+        self.assertEqual([run["lr"] for run in repeated], [0.002])
+        self.assertEqual(peers.seeds(2), [1, 2])  # on grammar 3 Mamba has no other run
+
     def test_settings_of_the_peers_are_those_of_their_runs(self):
-        for scale in ("quick", "small"):
+        archives = {scale: [SOURCE / "results" / f"{scale}.tar.gz"] for scale in ("quick", "small")}
+        archives["small"] += sorted((SOURCE / "results").glob("task2*.tar.gz"))
+        for scale, files in archives.items():
             peers = load_peers(scale)
-            for run in sb.load_runs(SOURCE / "results" / f"{scale}.tar.gz"):
+            for run in sb.load_runs(*files):
                 config = peers.config(run.task, run.grammar_seed, train__lr=run.lr)
                 for key, value in run.config.items():
                     if key.startswith(("grammar.", "task.", "train.", "eval.")) and key not in ("train.accumulate", "train.dropout_until"):
@@ -270,6 +281,29 @@ class RankTest(TemporaryFolder):
         self.assertEqual(planned[6], first)
         self.assertEqual(planned[12], first + ["task3-grammar1", "task3-grammar2"])
         self.assertEqual(planned[28], planned[12] + ["task2-grammar1", "task2-grammar2"])
+
+    def test_a_task_beyond_the_memory_of_the_gpu_does_not_fit(self):
+        import torch
+        from selectivbench import ranking
+
+        measured, asked = ranking.cost_of, []
+
+        def cost_of(network, peers, task, *rest):
+            asked.append(task)
+            if task == full:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 4.00 GiB")
+            return measured(network, peers, task, *rest)
+
+        with mock.patch.object(ranking, "cost_of", cost_of):
+            full = 2
+            found, said = self.rank(mixers.MinGru)
+            self.assertIn("task 2: does not fit", said)
+            self.assertEqual([each.task for each in found.standings], [1, 3])
+            full = 1
+            with self.assertRaisesRegex(RuntimeError, r"\[rank\] MinGru failed in training: .*out of memory.*; nothing was ranked"):
+                self.rank(mixers.MinGru, out=self.folder / "other")
+        self.assertEqual(asked, [1, 3, 2, 1])
+        self.assertFalse((self.folder / "other").exists())
 
     def test_a_kind_of_task_is_ranked_by_its_name(self):
         self.peers.write_text(json.dumps(peers_of_a_kind()))
