@@ -38,15 +38,20 @@ inline constexpr int kVectors = 3;
 template <class T, int R, int N>
 struct Accumulator {
   Vec<T> v[R][N];
-  void start(const T* c, int64_t ldc, bool add) {
-    for (int r = 0; r < R; ++r) {
-      for (int n = 0; n < N; ++n) v[r][n] = add ? simd::load(c + r * ldc + n * lanes<T>) : Vec<T>(T(0));
-    }
+  // body(row, vector): unrolled, since g++ turns plain loops over rows around the loop over the depth, which leaves the
+  // sums in memory: on x86 half the speed.
+  template <class Body>
+  [[gnu::always_inline]] static void each(const Body& body) {
+    simd::unrolled<R>([&](auto r) __attribute__((always_inline)) {
+      simd::unrolled<N>([&](auto n) __attribute__((always_inline)) { body(r, n); });
+    });
   }
-  void finish(T* c, int64_t ldc) const {
-    for (int r = 0; r < R; ++r) {
-      for (int n = 0; n < N; ++n) simd::store(c + r * ldc + n * lanes<T>, v[r][n]);
-    }
+  [[gnu::always_inline]] void start(const T* c, int64_t ldc, bool add) {
+    each([&](auto r, auto n)
+             __attribute__((always_inline)) { v[r][n] = add ? simd::load(c + r * ldc + n * lanes<T>) : Vec<T>(T(0)); });
+  }
+  [[gnu::always_inline]] void finish(T* c, int64_t ldc) const {
+    each([&](auto r, auto n) __attribute__((always_inline)) { simd::store(c + r * ldc + n * lanes<T>, v[r][n]); });
   }
 };
 
@@ -68,9 +73,8 @@ template <class T, int R, int N>
         }
       });
     } else {
-      for (int r = 0; r < R; ++r) {
-        for (int n = 0; n < N; ++n) acc.v[r][n] = xsimd::fma(bv[n], Vec<T>(a[r]), acc.v[r][n]);
-      }
+      acc.each([&](auto r, auto n)
+                   __attribute__((always_inline)) { acc.v[r][n] = xsimd::fma(bv[n], Vec<T>(a[r]), acc.v[r][n]); });
     }
   }
 }

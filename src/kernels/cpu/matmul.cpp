@@ -86,13 +86,10 @@ template <class T>
   acc.start(to, ld, false);
   tile::multiply(acc, depth, a, kTileRows, b, kTileColumns<T>);
   if (before) {
-    simd::unrolled<kTileRows>([&](auto r) {
-      simd::unrolled<kTileVectors>([&](auto n) { acc.v[r][n] += simd::load(before + r * step + n * lanes<T>); });
-    });
+    acc.each([&](auto r, auto n)
+                 __attribute__((always_inline)) { acc.v[r][n] += simd::load(before + r * step + n * lanes<T>); });
   }
-  simd::unrolled<kTileRows>([&](auto r) {
-    simd::unrolled<kTileVectors>([&](auto n) { simd::store(to + r * ld + n * lanes<T>, acc.v[r][n]); });
-  });
+  acc.finish(to, ld);
 }
 
 template <class T>

@@ -54,10 +54,11 @@ V multiply_lane(const V& acc, const V& b, const V& a) {
 }
 #endif
 
-// body(constant 0), ..., body(constant n-1), unrolled
+// body(constant 0), ..., body(constant n-1), unrolled. Bodies that keep vectors in registers need the attribute
+// always_inline.
 template <int n, class Body>
 [[gnu::always_inline]] inline void unrolled(const Body& body) {
-  [&]<int... i>(std::integer_sequence<int, i...>) {
+  [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
     (body(std::integral_constant<int, i>{}), ...);
   }
   (std::make_integer_sequence<int, n>{});
