@@ -110,7 +110,11 @@ KernelRow measure(const KernelBenchOptions& options, const BenchCase& kernel, co
 
 // Throws bad_alloc if the buffers of a BLAS do not fit into memory: OpenBLAS would try to get them for ever.
 void expect_blas_buffers() {
+#if defined(__x86_64__)
+  constexpr size_t buffer = size_t{129} << 20;
+#else
   constexpr size_t buffer = size_t{32} << 20;
+#endif
   const size_t size = buffer * static_cast<size_t>(at::get_num_threads() + 1);
   void* const block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) throw std::bad_alloc();

@@ -1,6 +1,7 @@
 #include "models/ops.h"
 
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 
 namespace sb {
 
@@ -62,7 +63,7 @@ at::Tensor carried_conv(const at::Tensor& x, const at::Tensor& weight, const at:
 
 at::Tensor short_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const Context& context,
                       const std::string& slot) {
-  return weight.defined() ? carried_conv(x, weight, bias, context, Activation::silu, slot) : at::silu(x);
+  return weight.defined() ? carried_conv(x, weight, bias, context, Activation::silu, slot) : sb::silu(x);
 }
 
 at::Tensor bounded_below(const at::Tensor& log_decay, double a_min) {

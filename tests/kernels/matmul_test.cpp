@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/bind/tensors.h"
 #include "kernels/cpu/block_pool.h"
+#include "kernels/elementwise.h"
 #include "kernels/poison.h"
 #include "recurrence_run.h"
 
@@ -71,6 +72,23 @@ TEST(Matmul, BytesDoNotDependOnThreads) {
         at::set_num_threads(threads);
         EXPECT_TRUE(cpu::multiplied(a, b).equal(one)) << M << " x " << N << " x " << K << ", threads " << threads;
       }
+    }
+  }
+  at::set_num_threads(before);
+}
+
+TEST(Elementwise, BytesDoNotDependOnThreads) {
+  const int before = at::get_num_threads();
+  for (const auto& f : {sb::sigmoid, sb::softplus, sb::silu}) {
+    std::vector<Tensor> one;
+    for (const int threads : {1, 2, 3, 4}) {
+      at::set_num_threads(threads);
+      at::manual_seed(4);
+      const Tensor x = at::randn({7, 13003}).requires_grad_(), y = f(x);
+      y.backward(at::randn({7, 13003}));
+      if (threads == 1) one = {y.detach(), x.grad()};
+      EXPECT_TRUE(y.equal(one[0]) && x.grad().equal(one[1])) << threads << " threads";
+      EXPECT_TRUE(at::allclose(y, f(x.to(at::kDouble)).to(at::kFloat), 1e-6));
     }
   }
   at::set_num_threads(before);

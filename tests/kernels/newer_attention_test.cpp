@@ -94,7 +94,22 @@ TEST_F(NewerAttention, GradientsMatchFiniteDifferences) {
 
 TEST_F(NewerAttention, BytesDoNotDependOnTheThreads) {
   const int before = at::get_num_threads();
-  for (const NewerCase& c : all(150)) {
+  // Also at the sizes of networks, at which a BLAS divides its products by the number of threads.
+  std::vector<NewerCase> cases = all(150);
+  cases.push_back(forgetting(150, false));
+  cases.back().inputs = {noise({3, 150, 2, 32}, 1), noise({3, 150, 2, 32}, 2), noise({3, 150, 2, 32}, 3),
+                         decays({3, 150, 2}, 4, false)};
+  cases.push_back(log_linear(150, false));
+  cases.back().inputs = {noise({3, 150, 1, 128}, 1), noise({3, 150, 1, 128}, 2), noise({3, 150, 8, 16}, 3),
+                         decays({3, 150, 8}, 4, false), noise({3, 150, 8, 15}, 5).abs()};
+  cases.push_back(cases.back());
+  cases.back().f = [](const Tensors& x) -> OutAndState {
+    const Tensor joined = at::cat({x[2].flatten(2), x[1].squeeze(2), x[0].squeeze(2)}, 2);
+    const Tensor q = joined.narrow(2, 256, 128).unsqueeze(2), k = joined.narrow(2, 128, 128).unsqueeze(2);
+    const Tensor out = log_linear_attention(q, k, x[2], x[3], x[4], 0, {}, /*final_state=*/false).out;
+    return {out, out.sum()};
+  };
+  for (const NewerCase& c : cases) {
     at::set_num_threads(1);
     const Results one = run(c.f, c.inputs, c.operands, at::kFloat);
     for (const int threads : {2, 4}) {

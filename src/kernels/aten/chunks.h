@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/least_log_decay.h"
+#include "kernels/matmul.h"
 
 namespace sb::aten {
 
@@ -13,6 +14,16 @@ inline constexpr int64_t kChunk = 64;
 
 inline at::ScalarType compute_type(const at::Tensor& t) {
   return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+// a [...,M,K] b [...,K,N] with equal leading sizes. For operations without kernels for the CPU: at::matmul's sums
+// depend on the number of threads there.
+inline at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.device().is_cpu() || a.dim() < 3) return at::matmul(a, b);
+  std::vector<int64_t> sizes = a.sizes().vec();
+  sizes.back() = b.size(-1);
+  const auto matrices = [](const at::Tensor& x) { return x.flatten(0, -3); };
+  return sb::batched_product(matrices(a), matrices(b)).view(sizes);
 }
 
 // [B,T,H,...] to [B,H,chunks,length,...], with the time axis padded by zeros

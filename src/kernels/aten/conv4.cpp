@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "kernels/elementwise.h"
 #include "kernels/operations.h"
 
 namespace sb::aten {
@@ -13,7 +14,7 @@ kernels::Tensors conv4(const op::Conv4& op, const kernels::Tensors& in, kernels:
   at::Tensor y = row.narrow(1, 3, time) * w.select(1, 3);
   for (int64_t i = 0; i < 3; ++i) y = y + row.narrow(1, i, time) * w.select(1, i);
   if (bias.defined()) y = y + bias;
-  return {(op.silu ? at::silu(y) : y).to(x.scalar_type())};
+  return {(op.silu ? sb::silu(y) : y).to(x.scalar_type())};
 }
 
 }  // namespace sb::aten

@@ -31,9 +31,9 @@ kernels::Tensors forgetting_attention(const op::ForgettingAttention& op, const k
     const at::Tensor later = at::ones({count, seen}, q.options().dtype(at::kBool)).triu(op.offset + from + 1);
     const at::Tensor decay =
         (c.narrow(2, op.offset + from, count).unsqueeze(-1) - c.narrow(2, 0, seen).unsqueeze(-2)).to(inner);
-    const at::Tensor score = at::matmul(q.narrow(2, from, count), k.narrow(2, 0, seen).transpose(-1, -2)) * scale;
+    const at::Tensor score = product(q.narrow(2, from, count), k.narrow(2, 0, seen).transpose(-1, -2)) * scale;
     const at::Tensor weight = at::softmax((score + decay).masked_fill(later, -INFINITY), -1);
-    out.push_back(at::matmul(weight, v.narrow(2, 0, seen)));
+    out.push_back(product(weight, v.narrow(2, 0, seen)));
   }
   return {(out.size() == 1 ? out[0] : at::cat(out, 2)).to(type).transpose(1, 2)};
 }

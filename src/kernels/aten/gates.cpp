@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/aten/chunks.h"
+#include "kernels/elementwise.h"
 #include "kernels/operations.h"
 
 namespace sb::aten {
@@ -8,14 +9,14 @@ namespace sb::aten {
 using kernels::Tensors;
 
 Tensors gate_silu(const op::GateSilu&, const Tensors& in, Tensors*) {
-  return {in[0] * at::silu(in[1])};
+  return {in[0] * sb::silu(in[1])};
 }
 Tensors gate_swish(const op::GateSwish&, const Tensors& in, Tensors*) {
   const auto half = in[0].chunk(2, -1);
-  return {(half[0] * at::sigmoid(in[1] * half[0]) * half[1]).to(in[0].scalar_type())};
+  return {(half[0] * sb::sigmoid(in[1] * half[0]) * half[1]).to(in[0].scalar_type())};
 }
 Tensors softplus_bias(const op::SoftplusBias&, const Tensors& in, Tensors*) {
-  return {at::softplus(in[0] + in[1])};
+  return {sb::softplus(in[0] + in[1])};
 }
 // The next functions call public functions, so that the device can use their kernels.
 Tensors gate_sigmoid(const op::GateSigmoid& op, const Tensors& in, Tensors*) {
@@ -27,7 +28,7 @@ Tensors sigmoid_norm(const op::SigmoidNorm& op, const Tensors& in, Tensors*) {
 Tensors hgrn2_keys(const op::Hgrn2Keys&, const Tensors& in, Tensors*) {
   const at::Tensor logits = in[1].to(compute_type(in[1]));
   // sigma(-x) is 1 - sigma(x) without cancellation
-  return {at::silu(in[0]), at::sigmoid(-logits).to(in[1].scalar_type()), sb::log_sigmoid(logits, 1)};
+  return {sb::silu(in[0]), sb::sigmoid(-logits).to(in[1].scalar_type()), sb::log_sigmoid(logits, 1)};
 }
 Tensors softplus_decay(const op::SoftplusDecay&, const Tensors& in, Tensors*) {
   return {sb::softplus_bias(in[0], in[1]) * -in[2].exp()};
@@ -53,7 +54,7 @@ Tensors log_sigmoid(const op::LogSigmoid& op, const Tensors& in, Tensors*) {
 }
 Tensors sigmoid_gate(const op::SigmoidGate& op, const Tensors& in, Tensors*) {
   const bool half = in[0].scalar_type() == at::kBFloat16 || in[0].scalar_type() == at::kHalf;
-  const at::Tensor y = at::sigmoid(half ? in[0].to(at::kFloat) : in[0]);
+  const at::Tensor y = sb::sigmoid(half ? in[0].to(at::kFloat) : in[0]);
   return {op.scale == 1 ? y : y * op.scale};
 }
 

@@ -49,8 +49,8 @@ kernels::Tensors log_linear_attention(const op::LogLinearAttention& op, const ke
     const Tensor part = weights.narrow(-1, l, 1) * (level == l).to(type);
     of_pair = l == 0 ? part : of_pair + part;
   }
-  const Tensor P = at::matmul(q, k.transpose(-1, -2)) * decay_between(b, type);
-  const Tensor inside = at::matmul(P * of_pair, v), reads = q * b.to(type).exp().unsqueeze(-1);
+  const Tensor P = product(q, k.transpose(-1, -2)) * decay_between(b, type);
+  const Tensor inside = product(P * of_pair, v), reads = q * b.to(type).exp().unsqueeze(-1);
   const Tensor writes = k * (end - b).to(type).exp().unsqueeze(-1), total = end.to(type).exp().unsqueeze(-1);
 
   std::vector<Tensor> S(static_cast<size_t>(blocks));  // undefined: empty
@@ -65,7 +65,7 @@ kernels::Tensors log_linear_attention(const op::LogLinearAttention& op, const ke
   for (int64_t c = 0; c < v.size(2); ++c) {
     Tensor read = inside.select(2, c);
     const auto state_read = [&](int64_t m, const Tensor& weight) {
-      read = read + weight * at::matmul(reads.select(2, c), at_level(m));
+      read = read + weight * product(reads.select(2, c), at_level(m));
     };
     for (int64_t m = 0; m < blocks; ++m) {
       if (!at_level(m).defined()) continue;
@@ -78,8 +78,8 @@ kernels::Tensors log_linear_attention(const op::LogLinearAttention& op, const ke
     out.push_back(read);
 
     const auto written = [&](int64_t from, int64_t rows) {
-      return at::matmul(writes.select(2, c).narrow(-2, from, rows).transpose(-1, -2),
-                        v.select(2, c).narrow(-2, from, rows));
+      return product(writes.select(2, c).narrow(-2, from, rows).transpose(-1, -2),
+                     v.select(2, c).narrow(-2, from, rows));
     };
     const int64_t done = c == v.size(2) - 1 ? (op.position + T) % kChunk : 0;
     if (done > 0) {  // the chunk is not complete: its blocks by the bits of `done`

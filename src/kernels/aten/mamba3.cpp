@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/aten/chunks.h"
+#include "kernels/elementwise.h"
 #include "kernels/operations.h"
 
 namespace sb::aten {
@@ -13,7 +14,7 @@ kernels::Tensors mamba3_gates(const op::Mamba3Gates&, const kernels::Tensors& in
   // 1 / (1 - u) has no pole where it is used, u < 0.
   const at::Tensor f = at::where(rate >= 0, 1 + rate, 1 / (1 - rate.clamp_max(0)));
   const at::Tensor decay = -f.clamp_min(1e-4) * step;
-  const at::Tensor here = at::sigmoid(in[2].to(inner)) * step, before = step - here;
+  const at::Tensor here = sb::sigmoid(in[2].to(inner)) * step, before = step - here;
   return {step, decay, here, before};
 }
 

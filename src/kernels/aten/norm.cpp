@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/elementwise.h"
 #include "kernels/operations.h"
 
 namespace sb::aten {
@@ -26,7 +27,7 @@ at::Tensor scaled(const op::RowNorm& op, const at::Tensor& x, const at::Tensor& 
 kernels::Tensors row_norm(const op::RowNorm& op, const kernels::Tensors& in, kernels::Tensors*) {
   // Half-precision rows with a gain in float are computed in float.
   const auto type = in[1].defined() ? at::result_type(in[0], in[1]) : in[0].scalar_type();
-  const at::Tensor x = in[0].to(type), gate = in[2].defined() ? at::silu(in[2].to(type)) : in[2];
+  const at::Tensor x = in[0].to(type), gate = in[2].defined() ? sb::silu(in[2].to(type)) : in[2];
   const at::Tensor y = scaled(op, op.gate == NormGate::before ? x * gate : x, in[1]);
   return {(op.gate == NormGate::after ? y * gate : y).to(in[0].scalar_type())};
 }

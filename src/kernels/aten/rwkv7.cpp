@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/aten/chunks.h"
+#include "kernels/elementwise.h"
 #include "kernels/operations.h"
 
 namespace sb::aten {
@@ -11,8 +12,8 @@ namespace sb::aten {
 kernels::Tensors rwkv7_keys(const op::Rwkv7Keys& op, const kernels::Tensors& in, kernels::Tensors*) {
   const auto type = in[2].scalar_type(), inner = compute_type(in[2]);
   const auto by_head = [&](const at::Tensor& x) { return x.unflatten(-1, {op.heads, x.size(-1) / op.heads}); };
-  const at::Tensor g = -std::exp(-0.5) * at::sigmoid(in[0].to(inner));
-  const at::Tensor a = at::sigmoid(in[1].to(inner)), key = in[2].to(inner);
+  const at::Tensor g = -std::exp(-0.5) * sb::sigmoid(in[0].to(inner));
+  const at::Tensor a = sb::sigmoid(in[1].to(inner)), key = in[2].to(inner);
   const at::Tensor direction = by_head(key * in[3]);
   const at::Tensor erase = direction / direction.norm(2, {-1}, true).clamp_min(1e-12);
   const at::Tensor k = (key * (1 + (a - 1) * in[4])).to(type);

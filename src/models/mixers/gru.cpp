@@ -2,6 +2,7 @@
 //   r, z = sigma(W_i x + b_i + W_h h + b_h);  n = tanh(W_in x + b_in + r (W_hn h + b_hn));  h' = (1 - z) n + z h
 // z is at least a_min.
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/registry.h"
 
@@ -25,7 +26,7 @@ class Gru final : public Mixer {
     if (context.gates) {
       const auto before = at::cat({first.unsqueeze(1), h.narrow(1, 0, x.size(1) - 1)}, 1);
       const auto hidden = project(before, weight_hh_, bias_hh_);
-      const auto z = at::sigmoid(wide(gates + hidden).narrow(2, width_, width_)).clamp_min(a_min_);
+      const auto z = sb::sigmoid(wide(gates + hidden).narrow(2, width_, width_)).clamp_min(a_min_);
       context.record("decay", z);
       context.record("write", 1 - z);
     }

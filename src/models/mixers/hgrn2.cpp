@@ -3,6 +3,7 @@
 //   S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T;  o_t = K^{-1/2} q_t^T S_t;  out = o_proj(RMS(o)), the norm over all heads
 // With a_min, e^g = a_min + (1 - a_min) sigma: the lower bound of the paper.
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/registry.h"
 
@@ -26,7 +27,7 @@ class Hgrn2 final : public Mixer {
     const auto parts = slices(project(x, in_), {d, d, d});
     auto [q, k, g] = hgrn2_keys(parts[0], parts[1]);
     if (lowest > 0) {
-      const auto forgotten = (1 - lowest) * at::sigmoid(-wide(parts[1]));
+      const auto forgotten = (1 - lowest) * sb::sigmoid(-wide(parts[1]));
       k = forgotten.to(x.scalar_type());
       g = at::log1p(-forgotten);
     }

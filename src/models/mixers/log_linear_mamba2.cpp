@@ -4,6 +4,7 @@
 //   y_t = sum over levels l of softplus(L_l dl_l) C_t^T S_t[l] + D x_t,  S_t[l] = sum over s in l of decay B_s (Delta
 //   x_s)^T with the decay of Mamba2, exp(-Delta e^{A_log}) per frame;  out = out_proj(RMS(y * silu(z)))
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/recorded.h"
 #include "models/registry.h"
@@ -39,7 +40,7 @@ class LogLinearMamba2 final : public Mixer {
     const auto x = heads_of(xBC[0], heads_);
     const auto [delta, decay] = softplus_gates(wide(parts[2]), wide(dt_bias_->value), wide(A_log_->value));
     const auto g = bounded_below(decay, o_[switches::a_min]);
-    const auto weights = at::softplus(level_->value * heads_of(wide(parts[3]), heads_));
+    const auto weights = sb::softplus(level_->value * heads_of(wide(parts[3]), heads_));
     context.record("step", delta);
     context.record("write", delta);
     if (context.gates) context.record("decay", g.exp());

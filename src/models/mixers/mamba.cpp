@@ -5,6 +5,7 @@
 // Without complementary gating, the write strength is softplus(dt_proj.bias) instead of Delta. a_min bounds the decay
 // of every state from below; it does not change the write strength.
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/recorded.h"
 #include "models/registry.h"
@@ -41,7 +42,7 @@ class Mamba final : public Mixer {
     const auto steps = project(rBC[0], dt_, Padding::of_columns(ranks));
     const auto delta = softplus_bias(steps, dt_bias_->value);
     at::Tensor write;
-    if (!o_[switches::complementary]) write = at::softplus(dt_bias_->value).expand_as(delta);
+    if (!o_[switches::complementary]) write = sb::softplus(dt_bias_->value).expand_as(delta);
     if (context.gates)
       context.record("decay", (-delta * A_log_->value.exp().mean(1)).exp().clamp_min(o_[switches::a_min]));
     context.record("step", delta);

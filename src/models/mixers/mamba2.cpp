@@ -4,6 +4,7 @@
 //   out = out_proj(RMS(y * silu(z)))
 // Without complementary gating, the write strength is softplus(dt_bias) instead of Delta.
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/recorded.h"
 #include "models/registry.h"
@@ -41,7 +42,7 @@ class Mamba2 final : public Mixer {
     const auto x = heads_of(xBC[0], heads_);
     const auto [delta, decay] = softplus_gates(parts[2], dt_bias_->value, A_log_->value);
     const auto g = bounded_below(decay, o_[switches::a_min]);
-    const auto write = o_[switches::complementary] ? delta : at::softplus(dt_bias_->value).expand_as(delta);
+    const auto write = o_[switches::complementary] ? delta : sb::softplus(dt_bias_->value).expand_as(delta);
     context.record("step", delta);
     context.record("write", write);
     if (context.gates) context.record("decay", g.exp());

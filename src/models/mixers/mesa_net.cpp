@@ -4,6 +4,7 @@
 //   o_t = S_t^T (G_t + diag(softplus(lambda) + 1/4))^{-1} q_t, by 30 steps of conjugate gradients
 //   out = o_proj(RMS(o))
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/registry.h"
 
@@ -40,7 +41,7 @@ class MesaNet final : public Mixer {
     const auto beta = sigmoid_gate(gates[1], 1);
     context.record("write", beta);
     if (context.gates) context.record("decay", g.exp());
-    const auto ridge = (at::softplus(wide(lambda_->value)) + 0.25).view({h, head_});
+    const auto ridge = (sb::softplus(wide(lambda_->value)) + 0.25).view({h, head_});
     const auto read =
         mesa_attention(qk[0], qk[1], heads_of(parts[1], h), beta, g, ridge, solver_steps, context.carried("state"));
     context.carry("state", read.state);

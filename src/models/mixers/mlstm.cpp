@@ -7,6 +7,7 @@
 // keys e^{i-m} k, and values extended by a column of ones, which gives n. The carried state is C and n themselves: i is
 // at most 15.
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/recorded.h"
 #include "models/registry.h"
@@ -49,7 +50,7 @@ class Mlstm final : public Mixer {
     const auto g = forget + (before(m) - m), write = at::exp(input - m);
     if (context.gates) {
       context.record("decay", forget.exp());
-      context.record("write", at::sigmoid(input));  // of i alone: e^{i-m} depends on the frames before
+      context.record("write", sb::sigmoid(input));  // of i alone: e^{i-m} depends on the frames before
     }
     const auto k = scale_heads(heads_of(parts[1], h), write), v = heads_of(parts[2], h);
     std::vector<at::Tensor> columns{v, at::ones_like(v.narrow(3, 0, 1))};

@@ -6,6 +6,7 @@
 //   out = o_proj((GroupNorm(o) + (sum_K r k r_k) v) * lora(x_g))  (sigmoid inside, no bias)
 #include "base/error.h"
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/registry.h"
 
@@ -80,10 +81,10 @@ class Rwkv7 final : public Mixer {
     const auto [g, k, erase, write] = rwkv7_keys(decay, rate, key, key_scale_->value, key_rate_->value, h);
     if (context.gates) {
       context.record("decay", g.exp());
-      context.record("write", heads_of(at::sigmoid(wide(rate)), h));
+      context.record("write", heads_of(sb::sigmoid(wide(rate)), h));
     }
     const auto o = carried_general_delta(context, {r, k, v, erase, write, g}, 1, EraseFrom::before_decay);
-    const auto gate = outer(at::sigmoid(project(x_g, gate_.in)), gate_);
+    const auto gate = outer(sb::sigmoid(project(x_g, gate_.in)), gate_);
     return project(
         rwkv7_read(o, r, k, v, bonus_->value, norm_->value, norm_bias_->value, gate, 1e-5 * static_cast<double>(head_)),
         out_);
@@ -110,7 +111,7 @@ class Rwkv7 final : public Mixer {
     }
     const auto first = context.shared_by_earlier(first_values);
     if (!first.defined()) throw check_failed("rwkv7", "no values of the first layer");
-    const auto share = at::sigmoid(project(project(x, mix_.in), mix_.out, mix_.bias));
+    const auto share = sb::sigmoid(project(project(x, mix_.in), mix_.out, mix_.bias));
     return (v + share * (first - v)).to(v.scalar_type());
   }
 
