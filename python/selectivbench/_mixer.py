@@ -6,6 +6,8 @@ import copy
 import io
 import os
 import random
+import sysconfig
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +20,8 @@ from ._checks import whole
 Make = Callable[[int], torch.nn.Module]
 
 MOST_PARAMETERS = 100_000_000  # of one mixer
+# Folders of code that is not the mixer's.
+_OTHERS = tuple(os.path.join(folder, "") for folder in (os.path.dirname(__file__), os.path.dirname(torch.__file__), sysconfig.get_path("stdlib")))
 FRAMES = 131  # more than two chunks of 64, and odd
 BATCH = 3
 
@@ -96,9 +100,13 @@ class Subject:
 
 
 def said(error: BaseException) -> str:
-    """Type and first line of an error."""
+    """Type and first line of an error, and the last line of the mixer's own file that it passed."""
     text = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    place = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.endswith(".py") and not frame.filename.startswith(_OTHERS):
+            place = f" ({os.path.basename(frame.filename)}:{frame.lineno})"
+    return (f"{type(error).__name__}: {text}" if text else type(error).__name__) + place
 
 
 def call(module: torch.nn.Module, x: torch.Tensor, what: str = "forward") -> torch.Tensor:

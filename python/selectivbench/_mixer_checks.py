@@ -16,6 +16,7 @@ from ._mixer import (
     Failed,
     Skipped,
     Subject,
+    build,
     call,
     call_without_gradients,
     expect_finite,
@@ -33,6 +34,14 @@ _OF_BF16 = 0.1  # allowed root mean square difference, of the outputs' root mean
 
 
 def _built(subject: Subject) -> str:
+    before, ends = [get() for _, get, _ in GLOBAL_STATE], []
+    for seed in (1, 2):
+        if not isinstance(subject.mixer, torch.nn.Module):
+            build(subject.mixer, subject.width, seed)
+        _expect_state(before, "the constructor ")
+        ends.append(torch.get_rng_state())
+    if not isinstance(subject.mixer, torch.nn.Module) and torch.equal(ends[0], ends[1]):
+        raise Failed("the constructor sets torch's random seed; the seed belongs to the caller")
     module, again = subject.module, subject.fresh()
     ours = dict(module.named_parameters())
     for name, value in again.named_parameters():
@@ -105,9 +114,16 @@ def _repeatable(subject: Subject) -> str:
         count = int((first != second).sum())
         raise Failed(
             f"other outputs for the same input in eval mode: {count} of {change.numel()} values differ, by up to "
-            f"{float(change.max()):.3g} at {place}; a mixer must not keep a state between calls"
+            f"{float(change.max()):.3g} at {place}; a mixer must not keep a state between calls, nor draw random numbers in eval mode"
         )
     return "the same bytes twice"
+
+
+def _expect_state(before: list[Any], who: str = "") -> None:
+    for (what, get, _), old in zip(GLOBAL_STATE, before):
+        if get() != old:
+            detail = f" from {old} to {get()}" if isinstance(old, (bool, int, str, torch.dtype)) else ""
+            raise Failed(f"{who}changes {what}{detail}; it belongs to the caller")
 
 
 def _state_kept(subject: Subject) -> str:
@@ -119,13 +135,10 @@ def _state_kept(subject: Subject) -> str:
             torch.manual_seed(start)
             module = subject.fresh() if isinstance(subject.mixer, torch.nn.Module) else subject.mixer(subject.width)
             torch.manual_seed(start)
-            call(module.train(), subject.frames()).sum().backward()  # type: ignore[no-untyped-call]
+            call(module.train(), subject.frames().requires_grad_()).sum().backward()  # type: ignore[no-untyped-call]
             ends.append(torch.get_rng_state())
             call_without_gradients(module.eval(), subject.frames())
-            for (what, get, _), old in zip(GLOBAL_STATE, before):
-                if get() != old:
-                    detail = f" from {old} to {get()}" if isinstance(old, (bool, int, str, torch.dtype)) else ""
-                    raise Failed(f"changes {what}{detail}; it belongs to the caller")
+            _expect_state(before)
     if torch.equal(ends[0], ends[1]):
         raise Failed("sets torch's random seed in forward; the seed belongs to the caller")
     if printed.getvalue():

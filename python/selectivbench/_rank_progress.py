@@ -53,7 +53,8 @@ class RankProgress:
         else:
             said = f"valid accuracy {row['valid']:.4f}" if job["rate"] is not None else f"test accuracy {row['accuracy']:.4f}"
         pace = self._took / self._planned if self._planned > 0 else 1.0
-        text = f"{_name(job)}: {said}{', from an earlier call' if was_there else ''}, {clock(sum(self._left.values()) * pace)} left"
+        left = "from an earlier call" if was_there else f"{clock(sum(self._left.values()) * pace)} left"
+        text = f"{_name(job)}: {said}, {left}"
         self._stream.write(("\r" if self._live else "") + text.ljust(78 if self._live else 0) + "\n")
         self._stream.flush()
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import torch
 
-from ._mixer import Failed, Make, build, own_state
+from ._mixer import Failed, Make, build, name_of, own_state
 from .peers import BEYOND
 
 RESIDUALS = ("post", "pre")
@@ -54,7 +54,7 @@ def nearest_width(make: Make, target: int, layers: int, inputs: int, outputs: in
 
 
 def _nearest_width(make: Make, target: int, layers: int, inputs: int, outputs: int, residual: str, step: int) -> int:
-    found: list[tuple[int, int]] = []  # distance from the target, width
+    found: list[tuple[int, int, int]] = []  # distance from the target, width, parameters
     why = ""
     for width in range(step, _WIDEST, step):
         around = (inputs + outputs + 1 + 2 * (layers + (residual == "pre"))) * width + outputs
@@ -63,20 +63,25 @@ def _nearest_width(make: Make, target: int, layers: int, inputs: int, outputs: i
         try:
             count = around + layers * parameters(build(make, width, 0, BEYOND * target))
         except Failed as error:
-            why = str(error)
-            if "more than" in why:
+            why = why or str(error)
+            if "more than" in str(error):
                 break
             continue
-        found.append((abs(count - target), width))
+        found.append((abs(count - target), width, count))
         if count > BEYOND * target:
             break
-    for _, width in sorted(found):
+    for _, width, count in sorted(found):
         try:
             with torch.no_grad():
                 build(make, width, 0).eval()(torch.zeros(1, 2, width))
-            return width
-        except (Exception, SystemExit) as error:  # such as heads that do not divide the width
-            why = why or f"{type(error).__name__}: {error}"
+        except (Exception, SystemExit):  # such as heads that do not divide the width
+            continue
+        if count * BEYOND < target:
+            raise ValueError(
+                f"[rank] {name_of(make)} accepts no width near the target: the nearest, {width}, gives a network of {count:,} parameters, "
+                f"expected about {target:,}, at least half"
+            )
+        return width
     if found:
         return min(found)[1]  # the check of the mixer says what is wrong
-    raise ValueError(f"[rank] no width gives a network of about {target:,} parameters ({why})")
+    raise ValueError(f"[rank] {name_of(make)}: {why}; no width gives a network of about {target:,} parameters")

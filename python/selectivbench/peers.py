@@ -67,10 +67,12 @@ class Peers:
                     f"[rank] task, expected 1 to 4 or a kind of task, {', '.join(sorted(kinds))}, got {shown(task)}"
                     + (f", did you mean {near[0]}?" if near else "")
                 )
+            if str(task) == "4" and 2 in self.tasks:
+                raise ValueError("[rank] task 4 is measured with task 2, at longer gaps: rank on task 2")
             if kinds.get(str(task)):
                 raise ValueError(f"[rank] task {task} is scored by squared error and cannot be ranked: ranks compare accuracies")
             raise ValueError(
-                f"[rank] task, no results of {shown(task)} to compare with at scale {self.scale}, which has {', '.join(map(str, self.tasks))}; "
+                f"[rank] task, no results of {shown(task)} to compare with at scale {self.scale}, which has {', '.join(sorted(map(str, self.tasks)))}; "
                 "train models on it, and name the file that `freeze` writes with peers= (docs/rank.md)"
             )
         runs = [run for run in self.runs if run["task"] in chosen]

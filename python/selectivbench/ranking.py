@@ -1,7 +1,10 @@
 """How selective is a new mixer? Trains it in the benchmark's network and ranks it among the program's models."""
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
+import inspect
 import io
 import json
 import math
@@ -10,7 +13,7 @@ import pathlib
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -81,7 +84,9 @@ def rank(
     if not callable(mixer) or isinstance(mixer, torch.nn.Module):
         raise ValueError(f"[rank] mixer, expected a class or function that is called with a width and returns a module, got {shown(mixer)}")
     title = text("rank", "name", name_of(mixer) if name is None else name, 80)
-    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device is None else device)
+    place = _device(device)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"[rank] out, expected a folder, got a file, {folder}")
     others = load_peers(("small" if place.type == "cuda" else "quick") if peers is None else peers).of(task)
     first = others.tasks[0]
     if len(others.seeds(first)) < LEAST_GRAMMARS:
@@ -95,8 +100,42 @@ def rank(
         plan = ranker.plan(limit, began, report, list(skip))
         if progress:
             print(plan_text(plan, title, others), file=sys.stderr, flush=True)
-        ranking = ranker.run(plan, RankProgress(plan["jobs"], sys.stderr) if progress else None)
+        with _alone(folder):
+            ranking = ranker.run(plan, RankProgress(plan["jobs"], sys.stderr) if progress else None)
     return ranking
+
+
+def _device(device: torch.device | str | None) -> torch.device:
+    found = torch.cuda.is_available()
+    try:
+        place = torch.device(("cuda" if found else "cpu") if device is None else device)
+    except RuntimeError:
+        raise ValueError(f"[rank] device, expected cpu or cuda, got {shown(device)}") from None
+    if place.type not in ("cpu", "cuda"):
+        raise ValueError(f"[rank] device, expected cpu or cuda, got {shown(str(place))}")
+    if place.type == "cuda" and not found:
+        raise ValueError("[rank] device cuda requires a GPU and a PyTorch with CUDA; torch finds none here")
+    return place
+
+
+@contextlib.contextmanager
+def _alone(folder: pathlib.Path) -> Iterator[None]:
+    """Two rankings in one folder would overwrite each other's checkpoints."""
+    with open(folder / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"[rank] {folder} is in use by another ranking; name another folder with out= (--out)") from None
+        yield
+
+
+def _source_digest(mixer: Make) -> str | None:
+    """SHA-256 of the file that defines the mixer; None if there is none."""
+    try:
+        file = inspect.getsourcefile(getattr(mixer, "func", mixer))  # type: ignore[arg-type]
+        return None if file is None else hashlib.sha256(pathlib.Path(file).read_bytes()).hexdigest()
+    except (OSError, TypeError):
+        return None
 
 
 class _Ranker:
@@ -133,11 +172,10 @@ class _Ranker:
         torch.manual_seed(seed)
         return Network(self.mixer, self.width, self.peers.layers, self.task.channels, self.task.answers, self.residual)
 
-    def config(self, job: Job, rate: float) -> Config:
+    def config(self, job: Job, rate: float, **other: Any) -> Config:
         """The config of a job: evaluated only at its end. The choice of a rate measures more valid samples, and no test."""
-        save = max(_SAVE_UPDATES, round(_SAVE_SECONDS * job["updates"] / max(job["seconds"], 0.1)))
         batch = eval_batch(self.peers.config(job["task"], job["seed"]), self.device)
-        own: dict[str, Any] = {"train__lr": rate, "run__checkpoint_every": save, "eval__batch": batch, "eval__every": 0}
+        own: dict[str, Any] = {"train__lr": rate, "eval__batch": batch, "eval__every": 0, **other}
         if job["rate"] is not None:
             valid = 5 * self.peers.settings[job["task"]]["eval.valid_samples"]
             own.update(eval__valid_samples=valid, eval__test_samples=1, eval__ceiling_samples=0)
@@ -170,7 +208,9 @@ class _Ranker:
             plan: dict[str, Any] = json.loads(file.read_text())
             for key, value in identity.items():
                 if plan["identity"].get(key) != value:
-                    raise ValueError(f"[rank] {self.folder} holds a ranking with another {key}; name another folder with out=, or delete it")
+                    raise ValueError(
+                        f"[rank] {self.folder} holds a ranking with another {key}; name another folder with out= (--out), or delete it"
+                    )
             return plan
         try:
             costs = {task: self._cost(task) for task in self.peers.tasks}
@@ -186,13 +226,17 @@ class _Ranker:
             "precision": self.precision,
             "tokens_per_second": round(costs[self.peers.tasks[0]].tokens_per_second),
             "peer_speeds": speeds,
+            "source_sha256": _source_digest(self.mixer),
             "threads": torch.get_num_threads(),
             "torch": str(torch.__version__),
             "checks": [[each.name, each.status] for each in report.checks],
             "jobs": jobs,
         }
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write(file, json.dumps(plan, indent=1) + "\n")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write(file, json.dumps(plan, indent=1) + "\n")
+        except OSError as error:
+            raise ValueError(f"[rank] out, cannot write to {self.folder}: {error.strerror}") from None
         return plan
 
     def _cost(self, task: TaskName) -> Cost:
@@ -259,9 +303,12 @@ class _Ranker:
         try:
             network = self.network(job["seed"])
             tell: Callable[[dict[str, float]], Any] | bool = board.updated if board is not None else False
-            trained = train(network, self.config(job, rate), device=self.device, progress=tell, checkpoint=saved)
+            save = max(_SAVE_UPDATES, round(_SAVE_SECONDS * job["updates"] / max(job["seconds"], 0.1)))
+            config = self.config(job, rate, run__checkpoint_every=save)
+            trained = train(network, config, device=self.device, progress=tell, checkpoint=saved)
         except (Exception, SystemExit) as error:
             if not str(error).startswith("[train] diverged"):
+                self._forget()
                 raise self._failure(error) from error
             row = {"diverged": str(error)}
         else:
@@ -275,6 +322,16 @@ class _Ranker:
         if board is not None:
             board.finished(job, row)
         return row
+
+    def _forget(self) -> None:
+        """Removes the plan if no job is finished, so that the repaired mixer can use the folder."""
+        jobs = self.folder / "jobs"
+        if not any(jobs.glob("*.json")):
+            for file in (*jobs.glob("*.pt*"), self.folder / "plan.json", self.folder / "lock"):
+                file.unlink(missing_ok=True)
+            for each in (jobs, self.folder):
+                with contextlib.suppress(OSError):  # not empty: other files
+                    each.rmdir()
 
     def _record(self, job: Job, rate: float, row: dict[str, Any], plan: dict[str, Any]) -> None:
         """A run folder, for the program's own tables and pages."""

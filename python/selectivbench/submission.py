@@ -79,13 +79,24 @@ def submit(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = 
             raise ValueError(f"[submit] {left_out[0]}")
         (made / PREDICTIONS).write_bytes(_collected(root, load_runs(made / RUNS)))
         if source is not None:
-            (made / SOURCE).write_bytes(pathlib.Path(path("submit", source)).read_bytes())
+            (made / SOURCE).write_bytes(_source(path("submit", source), facts))
         peers = load_peers(facts["scale"])
         (made / CARD).write_text(as_html(make_ranking(name, peers, facts, _rows(load_runs(made / RUNS)))), encoding="utf-8")
         _seal(made, {"format": FORMAT, "name": name, "facts": facts})
         _checked(made, target)
         os.replace(made, target)
     return check(target)
+
+
+def _source(file: str, facts: Mapping[str, Any]) -> bytes:
+    """The file of the mixer, which must be the one that was ranked."""
+    try:
+        content = pathlib.Path(file).read_bytes()
+    except OSError as error:
+        raise ValueError(f"[submit] cannot read {file}: {error.strerror}") from None
+    if facts.get("source_sha256") not in (None, _digest(content)):
+        raise ValueError(f"[submit] {file} is not the file that was ranked, or was changed since: its SHA-256 differs")
+    return content
 
 
 def check(folder: str | os.PathLike[str]) -> Submission:
@@ -163,6 +174,8 @@ def _opened(root: pathlib.Path) -> dict[str, Any]:
             raise ValueError(f"{file_name}: SHA-256 mismatch")
     if SOURCE in found:
         (root / SOURCE).read_text(encoding="utf-8")
+        if index["facts"].get("source_sha256") not in (None, index["files"][SOURCE]):
+            raise ValueError(f"{SOURCE} is not the file that was ranked: its SHA-256 differs")
     return index
 
 
@@ -190,7 +203,7 @@ def _protocol(run: Run, name: str, facts: Mapping[str, Any], peers: Peers) -> Co
             raise ValueError(f"{where}: {what}, expected {shown(expected)}, got {shown(got)}")
     if run.lr not in peers.rates:
         raise ValueError(f"{where}: learning rate, expected one of {', '.join(map(str, peers.rates))}, got {run.lr:g}")
-    if not 0 < run.params <= BEYOND * peers.target:
+    if not peers.target <= BEYOND * run.params <= BEYOND**2 * peers.target:
         raise ValueError(f"{where}: parameters, expected about {peers.target:,}, got {run.params:,}")
     return config
 
@@ -333,4 +346,4 @@ def _slug(name: str) -> str:
 def _folder_name(folder: pathlib.Path) -> None:
     """The name becomes part of an address."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,79}", folder.resolve().name):
-        raise ValueError(f"[submit] {folder}, expected a folder name of small letters, digits, '-' and '.', got {shown(folder.name)}; name one with --out")
+        raise ValueError(f"[submit] --out {folder}, expected a folder name of lower-case letters, digits, '-' and '.', got {shown(folder.name)}")

@@ -206,6 +206,38 @@ class ChangesType(Base):
         return self.out(x)
 
 
+class ChangesTypeWhenBuilt(Base):
+    def __init__(self, width):
+        super().__init__(width)
+        torch.set_default_dtype(torch.float64)
+
+
+class SeedsWhenBuilt(Base):
+    def __init__(self, width):
+        torch.manual_seed(3)
+        super().__init__(width)
+
+
+class Mean(torch.nn.Module):
+    """Without parameters."""
+
+    def __init__(self, width):
+        super().__init__()
+
+    def forward(self, x):
+        return x.cumsum(1) / torch.arange(1, x.shape[1] + 1, dtype=x.dtype).unsqueeze(-1)
+
+
+class OnlySeven(Base):
+    def __init__(self, width):
+        if width != 7:
+            raise ValueError("seven only")
+        super().__init__(width)
+
+    def forward(self, x):
+        return self.out(x)
+
+
 class ChangesThreads(Base):
     def forward(self, x):
         torch.set_num_threads(torch.get_num_threads() + 1)

@@ -21,7 +21,7 @@ CHEATS = [
     ("gives_no_module", "build", "expected a torch.nn.Module, got int"),
     ("Huge", "build", "has more than 100,000,000 parameters"),
     ("ExitsWhenBuilt", "build", r"mixer\(16\) failed: SystemExit: 3"),
-    ("Exits", "output", "failed: SystemExit: enough"),
+    ("Exits", "output", r"failed: SystemExit: enough \(mixers\.py:\d+\)"),
     ("WrongShape", "output", r"expected shape \[3, 131, 16\], got \[3, 130, 16\]"),
     ("Tuple", "output", "got tuple; return the outputs alone"),
     ("NotANumber", "output", "output is nan at sample 0, frame 5, channel 0"),
@@ -30,6 +30,8 @@ CHEATS = [
     ("Unused", "backward", "parameter spare gets no gradient"),
     ("Prints", "global state", "prints 'hello from forward'"),
     ("ChangesType", "global state", "changes torch's default dtype from torch.float32 to torch.float64"),
+    ("ChangesTypeWhenBuilt", "build", "the constructor changes torch's default dtype from torch.float32 to torch.float64"),
+    ("SeedsWhenBuilt", "build", "the constructor sets torch's random seed"),
     ("ChangesThreads", "global state", "changes torch's number of threads"),
     ("ChangesGradMode", "backward", "forward changes torch's grad mode"),
     ("ChangesDirectory", "global state", "changes the working directory from .* to /; it belongs to the caller"),
@@ -54,7 +56,7 @@ CHEATS = [
 @needs_torch
 class CheckTest(unittest.TestCase):
     def test_sound_mixers_pass(self):
-        for mixer in (mixers.MinGru, mixers.Attention, functools.partial(mixers.MinGru), mixers.MinGru(16)):
+        for mixer in (mixers.MinGru, mixers.Attention, mixers.Mean, functools.partial(mixers.MinGru), mixers.MinGru(16)):
             report = sb.check(mixer, width=16)
             self.assertTrue(report.ok, report)
         self.assertIn("FAILED" if report.failures else "ok", str(report))

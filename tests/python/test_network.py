@@ -73,8 +73,11 @@ class NetworkTest(unittest.TestCase):
         self.assertEqual(nearest_width(mixers.Attention, 84_000, 2, 13, 145) % 4, 0)
         self.assertEqual(nearest_width(functools.partial(mixers.GatedDeltaNet, heads=8), 84_000, 2, 13, 145) % 8, 0)
         self.assertEqual(nearest_width(mixers.MinGru, 84_000, 2, 13, 145, step=8) % 8, 0)
-        with self.assertRaisesRegex(ValueError, r"\[rank\] no width gives a network of about 84,000 parameters"):
+        with self.assertRaisesRegex(ValueError, r"\[rank\] Huge: .*; no width gives a network of about 84,000 parameters"):
             nearest_width(mixers.Huge, 84_000, 2, 13, 145)
+        said = r"\[rank\] OnlySeven accepts no width near the target: the nearest, 7, gives a network of 1,[0-9]{3} parameters, expected about 84,000"
+        with self.assertRaisesRegex(ValueError, said):
+            nearest_width(mixers.OnlySeven, 84_000, 2, 13, 145)
 
     def test_the_width_counts_every_parameter_of_the_network(self):
         for residual in ("post", "pre"):

@@ -75,8 +75,8 @@ def peers_of_a_kind():
 # Mixers that are refused before anything is written, and what is said; test_check.py has all.
 CHEATS = {
     "LooksAhead": r"\[check\.causal\] LooksAhead: not causal",
-    "Huge": r"\[rank\] no width gives a network of about 1,500 parameters \(has more than 3,000 parameters at width 1\)",
-    "ExitsWhenBuilt": r"\[rank\] no width gives a network of about 1,500 parameters \(mixer\(\d+\) failed: SystemExit: 3\)",
+    "Huge": r"\[rank\] Huge: has more than 3,000 parameters at width 1; no width gives a network of about 1,500 parameters",
+    "ExitsWhenBuilt": r"\[rank\] ExitsWhenBuilt: mixer\(1\) failed: SystemExit: 3 \(mixers\.py:\d+\); no width gives a network of about 1,500 parameters",
     "Prints": r"\[check\.global state\] Prints: prints 'hello from forward'",
     "ChangesDirectory": r"\[check\.global state\] ChangesDirectory: changes the working directory",
 }
@@ -325,7 +325,7 @@ class RankTest(TemporaryFolder):
 
     def test_a_task_without_results_is_refused_in_one_line(self):
         with self.assertRaisesRegex(
-            ValueError, r"^\[rank\] task, no results of 'recall' to compare with at scale tiny, which has 1, 3, 2; train models on it, and name .*$"
+            ValueError, r"^\[rank\] task, no results of 'recall' to compare with at scale tiny, which has 1, 2, 3; train models on it, and name .*$"
         ):
             self.rank(mixers.MinGru, task="recall")
         with self.assertRaisesRegex(ValueError, r"^\[rank\] task, expected 1 to 4 or a kind of task, copying, .*, got 'recal', did you mean recall\?$"):
@@ -353,18 +353,48 @@ class RankTest(TemporaryFolder):
             self.assertEqual([path.name for path in self.folder.iterdir()], ["peers.json"])
 
     def test_a_step_that_fails_is_one_message_if_its_check_was_left_out(self):
-        with self.assertRaisesRegex(ValueError, r"^\[rank\] step of the mixer failed: KeyError: 'no step today'$"):
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] step of the mixer failed: KeyError: 'no step today' \(mixers\.py:\d+\)$"):
             self.rank(mixers.BrokenStep, skip=["step"])
         self.assertFalse(self.out.exists())
 
     def test_a_mixer_that_fails_in_training_is_not_ranked(self):
-        said = r"^\[rank\] BreaksInTraining failed in training: KeyError: 'a table that is too small'; nothing was ranked$"
+        said = r"^\[rank\] BreaksInTraining failed in training: KeyError: 'a table that is too small' \(mixers\.py:\d+\); nothing was ranked$"
         with self.assertRaisesRegex(RuntimeError, said):  # while its speed is measured
             self.rank(mixers.BreaksInTraining)
         self.assertFalse(self.out.exists())
         with mock.patch.object(mixers.BreaksInTraining, "far", 0.02), self.assertRaisesRegex(RuntimeError, said):
             self.rank(mixers.BreaksInTraining)
-        self.assertEqual(sorted(path.name for path in self.out.iterdir()), ["jobs", "plan.json"])  # from which the same call resumes
+        self.assertFalse(self.out.exists())  # so the repaired mixer can use the folder
+
+    def test_recorded_configs_do_not_depend_on_the_speed(self):
+        self.rank(mixers.MinGru)
+        every = {run.config["run.checkpoint_every"] for run in sb.load_runs(self.out / "runs")}
+        self.assertEqual(every, {str(sb.Config()["run.checkpoint_every"])})
+
+    def test_one_ranking_at_a_time_uses_a_folder(self):
+        import fcntl
+
+        self.rank(mixers.MinGru)
+        with open(self.out / "lock", "w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            with self.assertRaisesRegex(ValueError, r"^\[rank\] .*out is in use by another ranking; name another folder"):
+                self.rank(mixers.MinGru)
+
+    def test_bad_devices_and_folders_are_refused_before_any_work(self):
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] device, expected cpu or cuda, got 'tpu'$"):
+            self.rank(mixers.MinGru, device="tpu")
+        with mock.patch("torch.cuda.is_available", lambda: False):
+            with self.assertRaisesRegex(ValueError, r"^\[rank\] device cuda requires a GPU and a PyTorch with CUDA; torch finds none here$"):
+                self.rank(mixers.MinGru, device="cuda")
+        self.out.write_text("")
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] out, expected a folder, got a file, .*out$"):
+            self.rank(mixers.MinGru)
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] out, cannot write to /proc/x: "):
+            self.rank(mixers.MinGru, out="/proc/x")
+
+    def test_task_4_is_measured_with_task_2(self):
+        with self.assertRaisesRegex(ValueError, r"^\[rank\] task 4 is measured with task 2, at longer gaps: rank on task 2$"):
+            self.rank(mixers.MinGru, task="4")
 
     def test_a_diverged_run_is_said_and_in_no_mean(self):
         real = ranking.train

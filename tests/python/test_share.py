@@ -40,7 +40,7 @@ class SubmissionTest(TemporaryFolder):
         known = mock.patch("selectivbench.peers._FOLDER", frozen)
         known.start()
         cls.addClassCleanup(known.stop)
-        (cls.root / "mine.py").write_text("# the mixer\n")
+        shutil.copy(mixers.__file__, cls.root / "mine.py")
         with redirect_stderr(io.StringIO()):
             cls.ranking = sb.rank(mixers.MinGru, out=cls.root / "ranked", peers="tiny")
         cls.packed = submission.submit(cls.root / "ranked", cls.root / "min-gru", cls.root / "mine.py")
@@ -90,7 +90,9 @@ class SubmissionTest(TemporaryFolder):
         self.assertFalse((found.folder / "mixer.py").exists())
         for words, line in (
             ([self.root / "ranked", "--out", self.folder / "closed"], r"closed exists; delete it"),
-            ([self.root / "ranked", "--out", self.folder / "My Mixer"], r"expected a folder name of small letters"),
+            ([self.root / "ranked", "--out", self.folder / "My Mixer"], r"--out .*My Mixer, expected a folder name of lower-case letters"),
+            ([self.root / "ranked", "--out", self.folder / "other", "--source", __file__], r"test_share\.py is not the file that was ranked"),
+            ([self.root / "ranked", "--out", self.folder / "other", "--source", "no.py"], r"cannot read no\.py: No such file"),
             ([self.folder, "--out", self.folder / "other"], r"holds no finished ranking"),
             ([self.folder, self.folder], r"expected one folder of a ranking, got 2"),
             ([self.folder, "--check", "--out", "x"], r"--check and --card cannot be combined with --out"),
@@ -121,6 +123,10 @@ class SubmissionTest(TemporaryFolder):
         self.refused(folder, "submission.json: SHA-256 mismatch")
         self.seal(folder)
         self.refused(folder, "card.html is not the card of these runs among the shipped models")
+        other = self.copy("other-source")
+        (other / "mixer.py").write_text("# another file\n")
+        self.seal(other)
+        self.refused(other, "mixer.py is not the file that was ranked: its SHA-256 differs")
         (folder / "extra.html").write_text("<script>")
         self.refused(folder, "extra.html, expected only the files submission.json, runs.tar.gz")
         (self.folder / "empty").mkdir()
