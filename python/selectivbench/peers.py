@@ -19,10 +19,10 @@ LEAST_GRAMMARS = 2  # of a ranking: an interval needs two
 BEYOND = 2  # a network has at most this multiple of the scale's parameters
 CHOICE_SEED = 11  # the grammar on which rates are chosen; no table reports it
 _ORDER: tuple[TaskName, ...] = (1, 3, 2)  # tasks by what they cost
-_SWITCH = "model.switch "
+SWITCH = "model.switch "
 _FOLDER = pathlib.Path(__file__).parent / "frozen"
 # What may differ between the models of a task: the model itself, its rate, and the seeds.
-_OWN = ("train.lr", "train.seed", "train.device", "train.accumulate", "train.dropout_until", "grammar.seed", "format")
+OWN = ("train.lr", "train.seed", "train.device", "train.accumulate", "train.dropout_until", "grammar.seed", "format")
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _expect_rankable(run: Run) -> None:
 
 def _shared(run: Run) -> dict[str, Any]:
     values = {key: json.loads(value) for key, value in run.config.items()}
-    return {key: values[key] for key in sorted(values) if key not in _OWN and not key.startswith(("model.", "quirks.", "run."))}
+    return {key: values[key] for key in sorted(values) if key not in OWN and not key.startswith(("model.", "quirks.", "run."))}
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _row(run: Run) -> dict[str, Any]:
         "device": run.data["device"],
         "precision": run.data["precision"],
         "residual": json.loads(run.config["model.residual"]),
-        "switches": {key[len(_SWITCH) :]: json.loads(value) for key, value in sorted(run.config.items()) if key.startswith(_SWITCH)},
+        "switches": {key[len(SWITCH) :]: json.loads(value) for key, value in sorted(run.config.items()) if key.startswith(SWITCH)},
         "lr": run.lr,
         "width": run.width,
         "params": run.params,

@@ -32,6 +32,7 @@ const claims = {
   },
   'filters leave the rows of a task, scale and protocol': {
     async action(page) {
+      await page.uncheck('input[name=standard]');
       const all = await visible_rows(page);
       assert.equal(await count(page), all.length + ' of ' + all.length);
       const chosen = {task: '1', scale: 'quick', protocol: 'corrected'};
@@ -43,6 +44,20 @@ const claims = {
       assert.equal(await count(page), expected.length + ' of ' + all.length);
       for (const name of Object.keys(chosen)) await page.selectOption('select[name=' + name + ']', '');
       assert.deepEqual(await visible_rows(page), all);
+    },
+  },
+  'only standard settings are shown at first': {
+    async action(page) {
+      const standard = await visible_rows(page);
+      const [settings, scale] = [await column(page, 'settings'), await column(page, 'scale')];
+      assert.ok(standard.length > 20);
+      for (const row of standard) assert.ok(row[settings] === '' || row[scale] === 'other', row.join(' | '));
+      await page.uncheck('input[name=standard]');
+      const all = await visible_rows(page);
+      assert.ok(all.length > standard.length);
+      assert.equal(await count(page), all.length + ' of ' + all.length);
+      await page.check('input[name=standard]');
+      assert.deepEqual(await visible_rows(page), standard);
     },
   },
   'filters leave the rows of at most a size, and none of an unknown one': {
@@ -130,6 +145,19 @@ for (const [what, file] of Object.entries({index, runs, card})) {
     async action(page) {
       const [inside, outside] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
       assert.ok(inside <= outside, inside + ' of ' + outside);
+    },
+  };
+}
+for (const [what, file] of Object.entries({index, runs})) {
+  claims['a page of 1100 pixels shows every column, ' + what] = {
+    file,
+    context: {viewport: {width: 1100, height: 800}},
+    async action(page) {
+      if (what === 'index') await page.uncheck('input[name=standard]');
+      const cut = await page
+        .locator('.wide')
+        .evaluateAll(all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.scrollWidth));
+      assert.deepEqual(cut, []);
     },
   };
 }

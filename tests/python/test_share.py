@@ -18,6 +18,7 @@ import selectivbench as sb
 from common import SOURCE, TemporaryFolder, has, needs_torch
 from selectivbench import _native, site, submission
 from selectivbench.__main__ import main
+from selectivbench.peers import load_peers
 from test_rank import tiny_peers
 
 if has("torch"):
@@ -240,7 +241,7 @@ class SubmissionTest(TemporaryFolder):
         twin = self.copy("submissions/min-gru-2")  # of the same name: a result of its own
         out = self.folder / "site"
         said = site.build(out, ARCHIVES, self.folder / "submissions")
-        self.assertRegex(said, r"site/index.html: \d+ results, \d+ runs, 2 submissions$")
+        self.assertRegex(said, r"site/index.html: \d+ results, \d+ runs, 2 submissions\n")
         pages = {file.name: Page(file.read_text()) for file in out.glob("*.html")}
         self.assertEqual(set(pages), {"index.html", "runs.html"})
         for name, page in pages.items():
@@ -249,18 +250,13 @@ class SubmissionTest(TemporaryFolder):
                 self.assertTrue((out / file).is_file(), f"{name}: {link}")
                 if anchor:
                     self.assertIn(anchor, pages[file].ids)
-        rows = pages["index.html"].rows[1:]
-        mine = [row for row in rows if row[0] == "MinGru (external)"]
+        rows = pages["index.html"].records
+        mine = [row for row in rows if row["model"] == "MinGru (external), training self-reported"]
         self.assertEqual(len(mine), 2 * (3 + 2))  # twice three tasks, and two gap lengths
-        self.assertEqual({row[-1] for row in mine}, {"self-reported"})
-        self.assertEqual({row[-2] for row in mine}, {"corrected"})
+        self.assertEqual({row["settings"] for row in mine}, {"submission min-gru", "submission min-gru-2"})
+        self.assertEqual({row["protocol"] for row in mine}, {"corrected"})
         (task1,) = [each for each in self.ranking.standings if each.task == 1]
-        self.assertEqual({row[2] for row in mine if row[1] == "1"}, {f"{task1.accuracy:.3f}"})
-        quick = {(row[0], row[1]): row for row in rows if row[9] == "quick"}
-        self.assertEqual(quick["delta_net", "1"][6], "2")  # grammars, of two archives
-        self.assertEqual({row[10] for row in rows if row[9] == "paper"} & {"published", "corrected"}, {"published", "corrected"})
-        chosen = {run.run_id for run in sb.load_runs(SOURCE / "results" / "choices.tar.gz")}
-        self.assertEqual(chosen & set(pages["runs.html"].text.split()), set())
+        self.assertEqual({row["accuracy"] for row in mine if row["task"] == "1"}, {f"{task1.accuracy:.3f}"})
         shutil.rmtree(twin)
         site.build(out, ARCHIVES[:1], self.folder / "submissions")  # replaces its own folder
         self.assertFalse((out / "submissions" / "min-gru-2").exists())
@@ -274,8 +270,9 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.links, self.ids, self.rows, self.text, self.inside = [], set(), [], "", False
+        self.links, self.ids, self.rows, self.other, self.text, self.inside = [], set(), [], [], "", False
         self.feed(text)
+        self.records = [dict(zip(self.rows[0], row)) for row in self.rows[1:]] if self.rows else []
         assert not re.search(r"https?:|//[a-z]|@import|url\(", text), "another host"
 
     def handle_starttag(self, tag, attributes):
@@ -289,6 +286,8 @@ class Page(html.parser.HTMLParser):
             self.links.append(found["href"])
         if tag == "tr":
             self.rows.append([])
+            if "data-params" in found:
+                self.other.append("data-other" in found)
         if tag in ("td", "th"):
             self.rows[-1].append("")
 
@@ -311,25 +310,84 @@ class SiteTest(TemporaryFolder):
             self.assertEqual(main(["site", "--out", str(out), "--submissions", str(self.folder / "none"), *map(str, ARCHIVES)]), 0)
         self.assertIn("0 submissions", said.getvalue())
         self.assertIn("There are no submissions yet.", (out / "index.html").read_text())
-        self.assertEqual({row[1][0] for row in Page((out / "index.html").read_text()).rows[1:]}, set("123"))  # no other kinds
         for archive in ARCHIVES:
             self.assertEqual((out / "archives" / archive.name).read_bytes(), archive.read_bytes())
+        page, runs = Page((out / "index.html").read_text()), set(Page((out / "runs.html").read_text()).text.split())
+        self.assert_all_but_chosen_are_listed(runs, said.getvalue())
+        self.assert_rows_differ(page)
+        self.assert_figures_are_those_of_the_table(page)
+
+    def assert_all_but_chosen_are_listed(self, listed, said):
+        small, chosen = ({run.run_id for run in sb.load_runs(SOURCE / "results" / name)} for name in ("small.tar.gz", "choices.tar.gz"))
+        self.assertEqual((len(small), small - listed, chosen & listed), (64, set(), set()))
+        self.assertIn("\nchoices.tar.gz: no results, because its 77 runs are on grammar 11, on which settings", said)
+        self.assertEqual(said.count("\n"), 2, said)
+
+    def assert_rows_differ(self, page):
+        looks = [tuple(row[key] for key in ("model", "task", "settings", "scale", "protocol")) for row in page.records]
+        self.assertEqual(len(looks), len(set(looks)))
+        found = [(row, other) for row, other in zip(page.records, page.other) if row["task"] == "2" and row["scale"] == "small"]
+        standard = {row["model"]: (row["settings"], row["n-gram"]) for row, other in found if not other}
+        self.assertEqual(set(standard), {run["model"] for run in load_peers("small").runs if run["task"] == 2})
+        self.assertEqual(set(standard.values()), {("", "0.966")})
+        forgetting = {"updates 900", "a_min 0.99, updates 900", "gap_max 50, test_gap_min 50, updates 900"}
+        self.assertLessEqual(forgetting, {row["settings"] for row, other in found if other})
+        self.assertEqual({row["protocol"] for row in page.records}, {"corrected", "published"})
+        published = {row["model"] for row, other in zip(page.records, page.other) if row["protocol"] == "published" and not other}
+        self.assertLessEqual({"mamba2", "gla", "transformer"}, published)
+        bf16 = {row["settings"] for row in page.records if (row["model"], row["task"], row["scale"]) == ("delta_net", "3", "small")}
+        self.assertEqual(bf16, {"", "delta_bf16"})
+        kinds = {row["task"].partition(",")[0] for row in page.records} - set("123")
+        self.assertEqual(kinds, {"counters", "dyck", "flip_flop", "pcfg", "recall", "signals", "word_problem"})
+        machines = {row["settings"].partition("machine ")[2].partition(",")[0] for row in page.records if row["task"] == "word_problem"}
+        self.assertEqual(machines, {"a5", "parity"})
+
+    def assert_figures_are_those_of_the_table(self, page):
+        shipped = [SOURCE / "results" / "quick.tar.gz", SOURCE / "python" / "peers" / "quick-2.tar.gz"]
+        lines = [line.split() for line in sb.table(shipped).splitlines()]
+        n_grams = {text for line in lines if line[:1] == ["n-gram"] for text in line[2:]}
+        quick = [row for row in page.records if row["scale"] == "quick"]
+        self.assertEqual({row["grammars"] for row in quick}, {"2"})  # of two archives
+        for task in "123":
+            self.assertEqual({row["n-gram"] for row in quick if row["task"] == task} - n_grams, set())
+        self.assertEqual({row["n-gram"] for row in quick if row["task"] == "1"}, {"0.980"})
+        for row in quick:
+            self.assertTrue(any(row["accuracy"] in line for line in lines if line[:1] == [row["model"]]), row)
+
+    def test_archives_without_results_are_named_with_the_reason(self):
+        runs = self.folder / "runs"
+        for seed in (1, 11):
+            task = sb.Task(1, grammar=sb.Grammar(vocab=6, ambiguities=2, depth=3, seed=seed), length=20)
+            result = sb.evaluate(lambda batch: np.eye(task.answers)[np.maximum(batch.symbols, 0)], task, samples=10, valid_samples=0)
+            sb.record(runs, name="guess", params=1, result=result, settings={"model.width": 1, "model.layers": 1, "train.updates": 1})
+        _native.pack(str(runs), str(self.folder / "both.tar.gz"))
+        chosen = SOURCE / "results" / "choices.tar.gz"
+        said = site.build(self.folder / "site", [self.folder / "both.tar.gz", chosen], self.folder / "none")
+        self.assertRegex(said, r"index.html: 1 results, 1 runs, 0 submissions\nchoices.tar.gz: no results, because .* grammar 11")
+        self.assertEqual([row["grammars"] for row in Page((self.folder / "site" / "index.html").read_text()).records], ["1"])
 
     def test_bad_input_is_refused_and_nothing_is_written(self):
         (self.folder / "mine").mkdir()
         (self.folder / "mine" / "thesis.tex").touch()
         broken = self.folder / "broken.tar.gz"
         broken.write_bytes(gzip.compress(b"nothing"))
+        sent = self.folder / "sent"
+        sent.mkdir()
+        shutil.copyfile(SOURCE / "results" / "quick.tar.gz", sent / "runs.tar.gz")
+        (sent / "submission.json").touch()
         for words, line in (
             (["--out", self.folder / "mine", ARCHIVES[0]], r"\[site\] .*mine holds other files"),
             (["--out", self.folder / "new"], r"\[site\] expected archives of runs, or submissions in"),
             (["--out", self.folder / "new", ARCHIVES[0], ARCHIVES[0]], r"\[site\] expected archives with different names"),
             (["--out", self.folder / "new", broken], r"\[\w+\] .*broken.tar.gz"),
+            (["--out", self.folder / "new", self.folder / "mine"], r"\[site\] .*mine, expected an archive of runs, got a folder"),
+            (["--out", self.folder / "new", self.folder / "none.tar.gz"], r"\[site\] .*none.tar.gz, expected .*, got no file"),
+            (["--out", self.folder / "new", ARCHIVES[0], sent], r"\[site\] .*sent is a submission, expected an archive of runs"),
         ):
             with self.subTest(line), redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(main(["site", "--submissions", str(self.folder / "none"), *map(str, words)]), 2)
                 self.assertRegex(said.getvalue(), rf"^{line}.*\n$")
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["broken.tar.gz", "mine"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["broken.tar.gz", "mine", "sent"])
 
 
 if __name__ == "__main__":
