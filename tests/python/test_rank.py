@@ -24,7 +24,7 @@ from selectivbench._svg import has_png
 from selectivbench.card import as_markdown, figures
 from selectivbench.peers import CHOICE_SEED, freeze, load_peers
 from selectivbench.ranked import make_ranking
-from selectivbench.standing import standings
+from selectivbench.standing import nearest, standings
 
 UPDATES = 30
 TASKS = {1: {}, 2: {"eval.gaps": [3, 6], "eval.grid_samples": 4, "task.gap_max": 3}, 3: {"task.gap_start": 2}}
@@ -105,6 +105,13 @@ class StandingTest(TemporaryFolder):
         self.assertAlmostEqual(first.share, (0.86 - 0.8) / 0.2)
         self.assertEqual((second.low, second.against[0].low, second.best, second.worst), (None, None, 1, 3))
         self.assertEqual((fourth.task, round(fourth.accuracy, 9)), (4, 0.59))
+
+    def test_models_with_similar_accuracies_on_every_task_are_nearest(self):
+        def standing(**above):
+            return SimpleNamespace(against=[SimpleNamespace(model=model, above=value) for model, value in above.items()])
+
+        found = [standing(even=0.2, opposite=0.3, one_task=0.0), standing(even=0.2, opposite=-0.3, far=0.5), standing(even=0.2, opposite=0.0)]
+        self.assertEqual(nearest(None, found), ["even", "opposite", "one_task"])  # 0.2 is less than sqrt(0.06); the sum of `opposite` is 0
 
     def test_the_shipped_peers_are_those_of_the_archives(self):
         shipped = load_peers("quick")
