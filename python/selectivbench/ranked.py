@@ -36,6 +36,11 @@ class Ranking:
         """The name, marked if a shipped model has the same one."""
         return self.name + EXTERNAL if any(run["model"] == self.name for run in self.peers.runs) else self.name
 
+    def to_json(self) -> str:
+        """The content of ``ranking.json``: name, facts, and the standing on each task. Intervals are not clipped."""
+        found = {"name": self.name, "facts": self.facts, "standings": [_standing(each) for each in self.standings]}
+        return json.dumps(found, indent=1) + "\n"
+
     def __str__(self) -> str:
         from .card import summary
 
@@ -73,6 +78,20 @@ def digest_of(peers: Peers) -> str:
 def rates_text(rates: Sequence[float]) -> str:
     """Rates as text."""
     return ", ".join(f"{rate:g}" for rate in rates)
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    """A standing as JSON: intervals are pairs, or null."""
+    out = {key: value for key, value in vars(standing).items() if key not in ("against", "low", "high", "seeds")}
+    models = [
+        {"model": a.model, "accuracy": a.accuracy, "difference": a.above, "interval": _pair(a.low, a.high)}
+        for a in standing.against
+    ]
+    return {**out, "interval": _pair(standing.low, standing.high), "grammars": standing.seeds, "models": models}
+
+
+def _pair(low: float | None, high: float | None) -> list[float | None] | None:
+    return None if low is None else [low, high]
 
 
 def _notes(name: str, peers: Peers, facts: Mapping[str, Any], found: list[Standing]) -> list[str]:

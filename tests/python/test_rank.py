@@ -222,6 +222,15 @@ class RankTest(TemporaryFolder):
             self.assertTrue((self.out / figure).exists(), figure)
         self.assertIn("2 of 3", text)
         self.assertIn("card.html", str(found))
+        written = json.loads((self.out / "ranking.json").read_text())
+        self.assertEqual((written["name"], written["facts"]["width"]), ("MinGru", found.facts["width"]))
+        self.assertEqual(len(written["standings"]), 4)
+        for one, each in zip(written["standings"], found.standings):
+            for key in ("task", "accuracy", "rank", "best", "worst", "of", "share", "n_gram", "ceiling"):
+                self.assertEqual(one[key], getattr(each, key), key)
+            self.assertEqual((one["interval"], one["grammars"]), ([each.low, each.high], each.seeds))
+            differences = [[a["model"], a["accuracy"], a["difference"], *a["interval"]] for a in one["models"]]
+            self.assertEqual(differences, [[a.model, a.accuracy, a.above, a.low, a.high] for a in each.against])
         self.assertRegex(str(found), r"(?m)^model +task 1 +task 2 +task 3 +task 4$")
         for name in ("MinGru", "always", "never"):
             self.assertRegex(str(found), rf"(?m)^{name} +0\.\d\d\d ")
