@@ -1,32 +1,54 @@
 """The card of a ranking: one HTML page without scripts, the same in Markdown, and a summary for the terminal."""
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ._svg import has_png, line_chart, scatter_chart
-from .peers import CHOICE_SEED, TaskName
-from .standing import QUESTIONS, Standing
+from ._card_facts import appendix, call, measured, network, speed
+from ._card_figures import LEAST_IN_BIN, axis_of, entropy_bins, figures as figures, state_sizes
+from ._svg import DARK, has_png
+from .peers import TaskName
+from .standing import QUESTIONS, Standing, task_title
 
 if TYPE_CHECKING:
     from .ranked import Ranking
 
 Table = tuple[list[str], list[list[str]]]
+Content = list[tuple[str, Any]]
 
-_LEAST_IN_BIN = 30  # elements that an accuracy by certainty needs
-_FEW_UNCERTAIN = f"the exact filter is uncertain about fewer than {_LEAST_IN_BIN} elements"
-_STYLE = """body { font: 15px/1.5 sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #1a1a1a; }
-table { border-collapse: collapse; margin: 1em 0; font-variant-numeric: tabular-nums; }
-th, td { padding: 3px 10px; border-bottom: 1px solid #ddd; text-align: left; }
-.wide { overflow-x: auto; } h1 { margin-bottom: 0; } pre { background: #f4f4f4; padding: 0.8em; overflow-x: auto; } svg { max-width: 100%; height: auto; }"""
+_FEW_UNCERTAIN = f"the exact filter is uncertain about fewer than {LEAST_IN_BIN} elements"
+_BELOW = "below the n-gram"
+_DARK = " ".join(f'svg [{what}="{light}"] {{ {what}: {dark}; }}' for light, dark in DARK.items() for what in ("fill", "stroke"))
+_STYLE = f""":root {{ color-scheme: light dark; --page: #fff; --text: #1a1a1a; --line: #d5dae1; --raised: #f4f5f7; }}
+body {{ font: 15px/1.45 sans-serif; max-width: 1020px; margin: 1.5em auto; padding: 0 1em; }}
+body {{ color: var(--text); background: var(--page); }} p {{ margin: 0.5em 0; }}
+h1, h2 {{ line-height: 1.2; break-after: avoid; }} h1 {{ margin: 0; }} h2 {{ font-size: 1.25em; margin: 1.4em 0 0.4em; }}
+.lead {{ font-size: 1.15em; }}
+table {{ border-collapse: collapse; margin: 0.5em 0; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: 3px 9px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }}
+th, td {{ white-space: nowrap; }} tr {{ break-inside: avoid; }} .wide {{ overflow-x: auto; }}
+.facts td {{ white-space: normal; overflow-wrap: anywhere; }} .facts th {{ font-weight: normal; }}
+pre {{ background: var(--raised); padding: 0.6em; white-space: pre-wrap; overflow-wrap: anywhere; }}
+.figures {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 0.5em 1.5em; }}
+figure {{ margin: 0; break-inside: avoid; }} svg {{ max-width: 100%; height: auto; }} svg text {{ fill: var(--text); }}
+details p, summary {{ break-after: avoid; }} pre {{ break-inside: avoid; }}
+details {{ font-size: 12px; }} summary h2 {{ display: inline-block; }}
+@media screen and (prefers-color-scheme: dark) {{
+:root {{ --page: #121418; --text: #e9ebee; --line: #363d49; --raised: #1a1d23; }} {_DARK} }}
+@media print {{
+@page {{ size: A4; margin: 14mm 15mm; }} body {{ font-size: 9.5pt; max-width: none; margin: 0; padding: 0; }}
+details {{ font-size: 7pt; }}
+th, td {{ padding: 2px 6px; }} .wide {{ overflow: visible; }} .figures {{ grid-template-columns: 1fr 1fr; }}
+details::details-content {{ content-visibility: visible; block-size: auto; }} }}"""
 
 
 def summary(ranking: Ranking) -> str:
     """The ranking in a few lines."""
-    lines = [*_aligned(_ranks(ranking)), "", *_aligned(_accuracies(ranking))]
+    facts = [f"{name}: {value}" for name, value in measured(ranking)]
+    lines = [*_aligned(_ranks(ranking, "< 0")), "", *_aligned(_accuracies(ranking)), "", *facts, *ranking.notes]
     png = "" if has_png() else " (no PNG figures: rsvg-convert of librsvg2-bin is not installed)"
-    return "\n".join([_facts(ranking), "", *lines, "", *ranking.notes, f"card: {ranking.folder}/card.html{png}"])
+    return "\n".join([_sentence(ranking), _compared(ranking), "", *lines, f"card: {ranking.folder}/card.html{png}"])
 
 
 def _aligned(table: Table) -> list[str]:
@@ -38,15 +60,18 @@ def _aligned(table: Table) -> list[str]:
 
 def as_markdown(ranking: Ranking) -> str:
     """The card in Markdown; figures are the SVG files beside it."""
-    out = [f"# {ranking.name}", "", _facts(ranking), ""]
-    for title, content in _sections(ranking):
+    out = [f"# {ranking.name}", "", _sentence(ranking), "", _compared(ranking), ""]
+    for title, content in [*_sections(ranking), ("Appendix", _appendix(ranking))]:
         out += [f"## {title}", ""]
         for kind, value in content:
-            if kind == "table":
-                head, rows = value
+            if kind in ("table", "facts"):
+                head, rows = value if kind == "table" else (["", ""], value)
                 out += ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
-            elif kind == "figure":
-                out.append(f"![{value}](card-{value}.svg)")
+            elif kind == "figures":
+                out.append("\n\n".join(f"![{name}](card-{name}.svg)" for name in value))
+            elif kind == "beside":
+                name, texts = value
+                out.append("\n\n".join([f"![{name}](card-{name}.svg)", *texts]))
             elif kind == "code":
                 out += ["```", value, "```"]
             else:
@@ -59,161 +84,136 @@ def as_html(ranking: Ranking) -> str:
     """The card as one page with its figures in it."""
     drawn = figures(ranking)
     out = [
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(ranking.name)}: SelectivBench</title>',
-        f"<style>{_STYLE}</style></head><body>",
-        f"<h1>{escape(ranking.name)}</h1>\n<p>{escape(_facts(ranking))}</p>",
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
+        f"<title>{escape(ranking.name)}: SelectivBench</title>\n<style>{_STYLE}</style></head><body>",
+        f'<h1>{escape(ranking.name)}</h1>\n<p class="lead">{escape(_sentence(ranking))}</p>\n<p>{escape(_compared(ranking))}</p>',
     ]
     for title, content in _sections(ranking):
-        out.append(f"<h2>{escape(title)}</h2>")
-        for kind, value in content:
-            if kind == "table":
-                head, rows = value
-                out.append('<div class="wide" tabindex="0"><table><tr>' + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>")
-                out += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-                out.append("</table></div>")
-            elif kind == "figure":
-                out.append(f"<figure>{drawn[value]}</figure>")
-            else:
-                begin, end = ('<pre tabindex="0">', "</pre>") if kind == "code" else ("<p>", "</p>")
-                out.append(f"{begin}{escape(value)}{end}")
+        out += [f"<h2>{escape(title)}</h2>", *_html(content, drawn)]
+    out += ["<details open><summary><h2>Appendix</h2></summary>", *_html(_appendix(ranking), drawn), "</details>"]
     return "\n".join([*out, "</body></html>"]) + "\n"
 
 
-def figures(ranking: Ranking) -> dict[str, str]:
-    """SVG files by name: profile over tasks, state size, and accuracy by gap length, position and certainty."""
-    shown = ranking.nearest
-    tasks = ranking.standings
-    out = {}
-    profile: dict[str, list[float | None]] = {ranking.label: [each.accuracy for each in tasks]}
-    for model in shown:
-        profile[model] = [next((a.accuracy for a in each.against if a.model == model), None) for each in tasks]
-    out["profile"] = line_chart("Accuracy by task", "task", [str(each.task) for each in tasks], profile)
-    sized = _state_sizes(ranking)
-    if sized:
-        out["state"] = scatter_chart("Accuracy against state size", "state values per layer; accuracy: mean over the tasks", sized)
-    for each in tasks:
-        if each.task == 4:
-            out["gaps"] = _axis_chart(ranking, 2, each.seeds, "gap length", "gap, in frames (trained with gaps of 1 to 10)")
+def _html(content: Content, drawn: dict[str, str]) -> list[str]:
+    out = []
+    for kind, value in content:
+        if kind == "table":
+            head, rows = value
+            out.append('<div class="wide" tabindex="0"><table><tr>' + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>")
+            out += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+            out.append("</table></div>")
+        elif kind == "facts":
+            lines = "\n".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in value)
+            out.append(f'<table class="facts">{lines}</table>')
+        elif kind == "figures":
+            out += ['<div class="figures">', *(f"<figure>{drawn[name]}</figure>" for name in value), "</div>"]
+        elif kind == "beside":
+            name, texts = value
+            text = "".join(f"<p>{escape(each)}</p>" for each in texts)
+            out.append(f'<div class="figures"><figure>{drawn[name]}</figure><div>{text}</div></div>')
         else:
-            axis = _axis(ranking, each.task)
-            if axis:
-                out[f"axis-{each.task}"] = _axis_chart(ranking, each.task, each.seeds, axis, f"task {each.task}: {axis} on test")
-            places = range(max(len(row["by_position"]) for row in ranking.runs.values()))
-            lines = {
-                name: [_mean([_at(row["by_position"], place) for row in rows]) for place in places]
-                for name, rows in _rows(ranking, each.task, each.seeds, shown)
-            }
-            ticks = [str(place) for place in places]
-            out[f"position-{each.task}"] = line_chart(f"Task {each.task}: accuracy by position", f"task {each.task}: element of the sequence", ticks, lines)
-            bins = _entropy_bins(ranking, each)
-            if len(bins) > 1:
-                lines = {
-                    name: [_mean_in_bin(rows, low) for low in bins] for name, rows in _rows(ranking, each.task, each.seeds, shown)
-                }
-                label = f"task {each.task}: uncertainty of the exact filter, in nats, from"
-                out[f"certainty-{each.task}"] = line_chart(
-                    f"Task {each.task}: accuracy by certainty", label, [f"{low:g}" for low in bins], lines
-                )
+            begin, end = ("<pre>", "</pre>") if kind == "code" else ("<p>", "</p>")
+            out.append(f"{begin}{escape(value)}{end}")
     return out
 
 
-def _axis(ranking: Ranking, task: TaskName) -> str:
-    """Name of the test axis of a kind of task whose runs were tested along it; empty for the paper's tasks, whose task 4 shows it."""
-    tested = any(row["grid"] for (of, _), row in ranking.runs.items() if of == task)
-    return ranking.peers.config(task, 1).task.axis or "" if isinstance(task, str) and tested else ""
+def _sections(ranking: Ranking) -> list[tuple[str, Content]]:
+    label, nearest = ranking.label, ", ".join(ranking.nearest)
+    difference = (
+        f"{label} minus the model, in points (hundredths of accuracy), with 95 % intervals (Student's t) paired over common grammars, "
+        "without correction for several comparisons."
+    )
+    profile = (
+        f"The charts show the nearest models, {nearest}: those with the smallest root mean square difference of accuracy to {label} over "
+        "the tasks."
+    )
+    return [
+        ("Rank", [("table", _ranks(ranking, _BELOW)), ("beside", ("profile", [*_rank_texts(ranking), profile]))]),
+        ("Difference to every model", [("table", _against(ranking)), ("text", difference)]),
+        ("State size", _state_section(ranking)),
+        *([("Cost", _cost(ranking))] if ranking.facts.get("peer_speeds") else []),
+        ("Where it fails", _failures(ranking)),
+        ("How it was measured", [("facts", measured(ranking)), *(("text", note) for note in ranking.notes)]),
+    ]
 
 
-def _axis_chart(ranking: Ranking, task: TaskName, seeds: list[int], name: str, label: str) -> str:
-    """Accuracy along the test axis of a task."""
-    points = sorted({int(point) for (of, _), row in ranking.runs.items() if of == task for point in row["grid"]})
-    lines = {
-        model: [_mean([row["grid"].get(str(point)) for row in rows]) for point in points]
-        for model, rows in _rows(ranking, task, seeds, ranking.nearest)
-    }
-    return line_chart(f"Accuracy by {name}", label, [str(point) for point in points], lines)
+def _appendix(ranking: Ranking) -> Content:
+    repeat = f"To repeat it, with SelectivBench {ranking.facts['identity']['version']} and torch {ranking.facts['torch']}:"
+    cite = "Cite the benchmark: Bouhadjar, Fabre, Schmidt, Neftci, arXiv:2601.12598."
+    return [("text", repeat), ("code", call(ranking)), ("facts", appendix(ranking)), ("text", cite)]
 
 
-def _state_sizes(ranking: Ranking) -> dict[str, tuple[float, float]]:
-    """State size and mean accuracy over the tasks, the mixer first; empty if the mixer's size is not known."""
-    mine = ranking.facts["state_size"]
-    if not mine:
-        return {}
-    means: dict[str, list[float]] = {}
-    for each in ranking.standings:
-        for other in each.against:
-            means.setdefault(other.model, []).append(other.accuracy)
-    out = {ranking.label: (float(mine), sum(each.accuracy for each in ranking.standings) / len(ranking.standings))}
-    for model, values in means.items():
-        size = next(run["state_size"] for run in ranking.peers.runs if run["model"] == model)
-        if size and len(values) == len(ranking.standings):
-            out[model] = (float(size), sum(values) / len(values))
-    return out
+def _sentence(ranking: Ranking) -> str:
+    """Where the mixer stands, in words."""
+    tasks = ranking.standings
+    among = {each.of for each in tasks}
+    ranks = []
+    for each in tasks:
+        of = "" if len(among) == 1 else f" of {each.of}"
+        possible = "" if each.best == each.worst else f" ({_ordinal(each.best)} to {_ordinal(each.worst)} possible)"
+        ranks.append(f"{_ordinal(each.rank)}{of} on {task_title(each.task)}{possible}")
+    begin = f"Among {tasks[0].of} models, {ranking.label}" if len(among) == 1 else ranking.label
+    below = [each for each in tasks if _below(each)]
+    where = "every task" if len(below) == len(tasks) > 1 else _tasks(below)
+    return f"{begin} is {_listed(ranks)}." + (f" Its accuracy is below the n-gram on {where}." if below else "")
 
 
-def _entropy_bins(ranking: Ranking, standing: Standing) -> list[float]:
-    """Where the bins of the exact filter's entropy begin that have enough elements on these grammars."""
-    counts: dict[float, int] = {}
-    for seed in standing.seeds:
-        for low, _, count in ranking.runs[standing.task, seed].get("by_entropy", []):
-            counts[low] = counts.get(low, 0) + count
-    return sorted(low for low, count in counts.items() if count >= _LEAST_IN_BIN)
+def _ordinal(rank: int) -> str:
+    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
+    return f"{rank}{ending}"
 
 
-def _mean_in_bin(rows: list[Any], low: float) -> float | None:
-    """Accuracy over all elements of a bin."""
-    found = [(accuracy, count) for row in rows for at, accuracy, count in row.get("by_entropy", []) if abs(at - low) < 1e-9]
-    total = sum(count for _, count in found)
-    return sum(accuracy * count for accuracy, count in found) / total if total else None
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def _rows(ranking: Ranking, task: TaskName, seeds: list[int], models: list[str]) -> list[tuple[str, list[Any]]]:
-    """Runs of the mixer and of these models on these grammars."""
-    mine: list[Any] = [ranking.runs[task, seed] for seed in seeds]
-    theirs = [(model, [row for seed in seeds for row in ranking.peers.runs_of(task, model, seed)]) for model in models]
-    return [(ranking.label, mine), *theirs]
+def _tasks(standings: Sequence[Standing]) -> str:
+    """Numbers or names of the tasks."""
+    return f"task{'s' if len(standings) > 1 else ''} {_listed([str(each.task) for each in standings])}"
 
 
-def _at(values: list[float | None], place: int) -> float | None:
-    return values[place] if place < len(values) else None
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _facts(ranking: Ranking) -> str:
-    facts = ranking.facts
+def _compared(ranking: Ranking) -> str:
     tested = sorted({seed for each in ranking.standings for seed in each.seeds})
-    known = f"{facts['state_size']:,} state values per layer" if facts["state_size"] else "no state"
-    state = "state size unknown or growing" if facts["state_size"] is None else known
     return (
-        f"Width {facts['width']}, {facts['layers']} layers, {facts['parameters']:,} parameters, {state}. "
-        f"{facts['tokens_per_second']:,} training tokens/s on this machine ({facts['machine']}, {facts['identity']['device']}, "
-        f"{facts['precision']}, threads: {facts['threads']}). Learning rate {facts['rate']:g}. Compared with "
-        f"{max((each.of - 1 for each in ranking.standings), default=0)} models of SelectivBench {ranking.peers.version} at scale "
-        f"{ranking.peers.scale}, on the same samples of {len(tested)} grammars (seeds {', '.join(map(str, tested))})."
+        f"{network(ranking)} Compared with {max(each.of - 1 for each in ranking.standings)} models of SelectivBench "
+        f"{ranking.peers.version} at scale {ranking.peers.scale}, on the same samples of {len(tested)} grammars."
     )
 
 
-def _ranks(ranking: Ranking) -> Table:
-    head = ["task", "accuracy", "95 % interval", "rank", "possible ranks", "share", "n-gram", "ceiling", "grammars"]
+def _ranks(ranking: Ranking, below: str) -> Table:
+    """``below``: shown for a share that is negative."""
+    head = ["task", "accuracy", "95 % interval", "rank", "share", "n-gram", "ceiling", "grammars"]
     rows = []
     for each in ranking.standings:
+        possible = "" if each.best == each.worst else f" ({each.best}–{each.worst} possible)"
         rows.append(
             [
-                str(each.task),
+                f"{each.task} {task_title(each.task)}" if isinstance(each.task, int) else str(each.task),
                 f"{each.accuracy:.3f}",
-                _interval(each.low, each.high),
-                f"{each.rank} of {each.of}",
-                f"{each.best}–{each.worst}",
-                _number(each.share, "{:+.2f}"),
+                "–" if each.low is None or each.high is None else f"{max(each.low, 0.0):.3f} to {min(each.high, 1.0):.3f}",
+                f"{each.rank} of {each.of}{possible}",
+                below if _below(each) else _number(each.share, "{:.2f}"),
                 _number(each.n_gram),
                 _number(each.ceiling),
                 str(len(each.seeds)),
             ]
         )
     return head, rows
+
+
+def _below(standing: Standing) -> bool:
+    return standing.n_gram is not None and standing.accuracy < standing.n_gram
+
+
+def _rank_texts(ranking: Ranking) -> list[str]:
+    tasks = [each.task for each in ranking.standings]
+    questions = " ".join(f"Task {task}: {QUESTIONS[task]}" for task in tasks if task in QUESTIONS)
+    longer = "Task 4 is the mean over the gaps longer than in training; its n-gram and ceiling are those of task 2." if 4 in tasks else ""
+    ranks = (
+        "Ranks in brackets are those that the 95 % intervals of the differences leave possible. A rank without brackets is the only one "
+        "left. Share is (accuracy − n-gram) / (ceiling − n-gram)."
+    )
+    return [text for text in (questions, longer, ranks) if text]
 
 
 def _accuracies(ranking: Ranking) -> Table:
@@ -249,87 +249,53 @@ def _number(value: float | None, form: str = "{:.3f}") -> str:
     return "–" if value is None else form.format(value)
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"{max(low, 0.0):.3f} to {min(high, 1.0):.3f}"
-
-
-def _state_section(ranking: Ranking) -> list[tuple[str, Any]]:
-    sized = _state_sizes(ranking)
+def _state_section(ranking: Ranking) -> Content:
+    sized = state_sizes(ranking)
     if ranking.facts["state_size"] == 0:
         return [("text", f"None: {ranking.name} carries no values from frame to frame, so there is no figure against state size.")]
     if not sized:
         return [("text", f"Unknown: {ranking.name} has no method step and no attribute state_size, or its state grows.")]
     missing = sorted({a.model for each in ranking.standings for a in each.against} - set(sized))
-    note = f" Without a fixed-size state, or not on all these tasks: {', '.join(missing)}." if missing else ""
-    return [("figure", "state"), ("text", f"Mean accuracy over tasks {', '.join(str(each.task) for each in ranking.standings)}.{note}")]
+    texts = [
+        f"Mean accuracy over {_tasks(ranking.standings)}.",
+        "The nearest models have their colours of the other charts. They are near on each task; models with a similar mean can differ "
+        "more on single tasks.",
+    ]
+    if missing:
+        texts.append(f"Without a fixed-size state, or not on all these tasks: {', '.join(missing)}.")
+    return [("beside", ("state", texts))]
 
 
-def _cost(ranking: Ranking) -> list[tuple[str, Any]]:
+def _cost(ranking: Ranking) -> Content:
     """Training speed beside that of the peers."""
     mine = ranking.facts["tokens_per_second"]
     speeds = {ranking.label: mine, **ranking.facts["peer_speeds"]}
     order = sorted(speeds, key=lambda name: -float(speeds[name]))
     rows = [[name, f"{speeds[name]:,}", f"{speeds[name] / mine:.2f}"] for name in order]
     text = (
-        f"Training on this machine: task {ranking.peers.tasks[0]}, the same batch and threads. {ranking.label}: mean over a few updates in torch. "
+        f"Training on this machine: task {ranking.peers.tasks[0]}, the same batch and threads. {ranking.label}: {speed(ranking)}, in torch. "
         "The others: the fastest of a few updates in the program, with kernels of its own."
     )
     return [("table", (["model", "tokens/s", f"of {ranking.label}"], rows)), ("text", text)]
 
 
-def _sections(ranking: Ranking) -> list[tuple[str, list[tuple[str, Any]]]]:
+def _failures(ranking: Ranking) -> Content:
     tasks = [each.task for each in ranking.standings]
-    questions = "".join(f"Task {task}: {QUESTIONS[task]} " for task in tasks if task in QUESTIONS)
-    longer = "Task 4 is the mean over the gaps longer than in training; its n-gram and ceiling are those of task 2. " if 4 in tasks else ""
-    facts = ranking.facts
-    ids = ", ".join(sorted({run["run_id"] for run in ranking.peers.runs if (run["task"], run["grammar_seed"]) in ranking.runs}))
     own = [each for each in ranking.standings if each.task != 4]
-    positions = [("figure", f"position-{each.task}") for each in own]
-    certain = [each for each in own if len(_entropy_bins(ranking, each)) < 2]
-    certainty = [("figure", f"certainty-{each.task}") for each in own if each not in certain]
-    certainty += [("text", f"Task {each.task} has no chart by certainty: {_FEW_UNCERTAIN}.") for each in certain]
-    gaps = [("figure", "gaps")] if 4 in tasks else []
-    gaps += [("figure", f"axis-{task}") for task in tasks if task != 4 and _axis(ranking, task)]
-    identity = facts["identity"]
-    only = f", task={json.dumps(identity['task'])}" if identity.get("task") else ""
-    call = (
-        f'sb.rank({ranking.name}, budget={identity["budget"]:g}, peers={json.dumps(ranking.peers.source)}, device="{identity["device"]}", '
-        f'residual="{identity["residual"]}"{only})  # with {ranking.name} imported, and out= another folder'
-    )
-    return [
-        (
-            "Rank",
-            [
-                ("table", _ranks(ranking)),
-                (
-                    "text",
-                    f"{questions}Share is (accuracy − n-gram) / (ceiling − n-gram). {longer}Possible ranks are those that the 95 % intervals of "
-                    "the differences leave open.",
-                ),
-            ],
-        ),
-        ("Profile against the nearest three models", [("figure", "profile")]),
-        (
-            "Difference to every model",
-            [
-                ("table", _against(ranking)),
-                ("text", f"{ranking.label} minus the model, in points, with 95 % intervals (Student's t) paired over common grammars, without correction for several comparisons."),
-            ],
-        ),
-        ("State size", _state_section(ranking)),
-        *([("Cost", _cost(ranking))] if facts.get("peer_speeds") else []),
-        ("Where it fails", [*gaps, *positions, *certainty]),
-        ("How it was compared", [("text", note) for note in ranking.notes]),
-        (
-            "Repeat it",
-            [
-                ("code", f"import selectivbench as sb  # version {facts['identity']['version']}, torch {facts['torch']}\n{call}"),
-                (
-                    "text",
-                    f"Digest of the mixer (weights and outputs at seed 1): {facts['identity']['mixer']}. Valid accuracy by learning rate on grammar "
-                    f"{CHOICE_SEED}: {', '.join(f'{rate:g}: {value:.4f}' for rate, value in facts['valid'])}. Runs compared with: {ids}.",
-                ),
-                ("text", "Cite the benchmark: Bouhadjar, Fabre, Schmidt, Neftci, arXiv:2601.12598."),
-            ],
-        ),
-    ]
+    certain = [each for each in own if len(entropy_bins(ranking, each)) < 2]
+    drawn = ["gaps"] if 4 in tasks else []
+    drawn += [f"axis-{task}" for task in tasks if task != 4 and axis_of(ranking, task)]
+    drawn += [f"position-{each.task}" for each in own]
+    drawn += [f"certainty-{each.task}" for each in own if each not in certain]
+    out: Content = [("figures", drawn)]
+    if len(certain) < len(own):
+        out.append(
+            (
+                "text",
+                "By certainty: elements are binned by the entropy of the exact filter's belief about their state, 0 if it is certain. Entropy "
+                "is a property of the sample, not of the model. Each bin holds other elements, so accuracy can also rise with entropy.",
+            )
+        )
+    if certain:
+        out.append(("text", f"No chart by certainty for {_tasks(certain)}: {_FEW_UNCERTAIN}."))
+    return out

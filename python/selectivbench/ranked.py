@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .peers import CHOICE_SEED, Peers, TaskName
+from .peers import Peers, TaskName
 from .results import EXTERNAL, Measurement
 from .standing import Standing, nearest, standings
 
@@ -28,13 +28,18 @@ class Ranking:
 
     @property
     def nearest(self) -> list[str]:
-        """The three models with the most similar accuracies."""
+        """The three models with the smallest root mean square difference of accuracy over the tasks."""
         return nearest(self.peers, self.standings)
 
     @property
     def label(self) -> str:
         """The name, marked if a shipped model has the same one."""
         return self.name + EXTERNAL if any(run["model"] == self.name for run in self.peers.runs) else self.name
+
+    def to_json(self) -> str:
+        """The content of ``ranking.json``: name, facts, and the standing on each task. Intervals are not clipped."""
+        found = {"name": self.name, "facts": self.facts, "standings": [_standing(each) for each in self.standings]}
+        return json.dumps(found, indent=1) + "\n"
 
     def __str__(self) -> str:
         from .card import summary
@@ -47,7 +52,7 @@ def make_ranking(
 ) -> Ranking:
     """The ranking of these rows, by task and grammar."""
     found = standings(peers, runs)
-    return Ranking(name, peers, found, runs, facts, _notes(name, peers, facts, found), folder)
+    return Ranking(name, peers, found, runs, facts, _notes(peers, facts, found), folder)
 
 
 def row_of(rate: float, test: Measurement, valid: Measurement, grid: Sequence[Measurement]) -> dict[str, Any]:
@@ -75,19 +80,24 @@ def rates_text(rates: Sequence[float]) -> str:
     return ", ".join(f"{rate:g}" for rate in rates)
 
 
-def _notes(name: str, peers: Peers, facts: Mapping[str, Any], found: list[Standing]) -> list[str]:
-    theirs = sorted({(run["device"], run["precision"]) for run in peers.runs})
+def _standing(standing: Standing) -> dict[str, Any]:
+    """A standing as JSON: intervals are pairs, or null."""
+    out = {key: value for key, value in vars(standing).items() if key not in ("against", "low", "high", "seeds")}
+    models = [
+        {"model": a.model, "accuracy": a.accuracy, "difference": a.above, "interval": _pair(a.low, a.high)}
+        for a in standing.against
+    ]
+    return {**out, "interval": _pair(standing.low, standing.high), "grammars": standing.seeds, "models": models}
+
+
+def _pair(low: float | None, high: float | None) -> list[float | None] | None:
+    return None if low is None else [low, high]
+
+
+def _notes(peers: Peers, facts: Mapping[str, Any], found: list[Standing]) -> list[str]:
     out = [f"Task {task}, grammar {seed}: {why}; in no mean." for task, seed, why in facts["diverged"]]
-    out.append(
-        f"Protocol: {peers.protocol}. Peers were trained by the program on {' and '.join(f'{device} in {precision}' for device, precision in theirs)}; "
-        f"{name} by torch {facts['torch']} on {facts['identity']['device']} in {facts['precision']}, with initial weights of its own."
-    )
-    out.append(
-        f"Learning rate {rates_text(sorted({run['lr'] for run in peers.runs}))} of the peers is the scale's; {name}'s was chosen from "
-        f"{rates_text(peers.rates)} on valid on grammar {CHOICE_SEED}."
-    )
     if not facts.get("peer_speeds"):
-        out.append("Speed of the peers is left out: measuring it needs a CPU, and the whole program `selectivbench` on the PATH.")
+        out.append(_no_speeds(peers, facts))
     if any(len(each.seeds) < 2 for each in found):
         out.append("With one common grammar there is no interval: such a rank decides nothing.")
     if facts["identity"]["skip"]:
@@ -96,6 +106,17 @@ def _notes(name: str, peers: Peers, facts: Mapping[str, Any], found: list[Standi
     if missing:
         out.append(f"Tasks that did not fit the budget: {', '.join(map(str, missing))}.")
     return out
+
+
+def _no_speeds(peers: Peers, facts: Mapping[str, Any]) -> str:
+    if facts["identity"]["device"] != "cpu":
+        return "Speed of the peers is measured on a CPU only."
+    if not isinstance(peers.tasks[0], int):
+        return "Speed of the peers is measured on the paper's tasks only."
+    return (
+        "Speed of the peers is left out: measuring it needs the whole program selectivbench (with libtorch) on the PATH, and at most "
+        "5 % of the budget."
+    )
 
 
 def write(file: pathlib.Path, content: str | bytes) -> None:

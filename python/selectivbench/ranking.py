@@ -285,7 +285,7 @@ class _Ranker:
         facts.update(tasks=sorted({job["task"] for job in plan["jobs"]}, key=str), diverged=diverged)
         ranking = make_ranking(self.name, self.peers, facts, runs, str(self.folder))
         self._write_card(ranking)
-        write(self.folder / "ranking.json", json.dumps({"name": self.name, "facts": facts}, indent=1) + "\n")
+        write(self.folder / "ranking.json", ranking.to_json())
         return ranking
 
     def _done(self, job: Job, rate: float, board: RankProgress | None) -> dict[str, Any]:

@@ -14,6 +14,12 @@ QUESTIONS: dict[TaskName, str] = {
     3: "Does it recognise wrong symbols by their context?",
     4: "Does it hold its state in gaps longer than in training?",
 }
+_TITLES: dict[TaskName, str] = {
+    1: "memorisation",
+    2: "noise rejection",
+    3: "context-aware selectivity",
+    4: "generalisation",
+}
 # 97.5 % quantiles of Student's t with 1, 2, … degrees of freedom.
 _STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110,
@@ -141,9 +147,19 @@ def _standing(peers: Peers, task: TaskName, trained: TaskName, mine: dict[int, f
 
 
 def nearest(peers: Peers, found: list[Standing], count: int = 3) -> list[str]:
-    """The peers with the most similar accuracies over the tasks measured."""
-    distance: dict[str, float] = {}
+    """The peers with the smallest root mean square difference of accuracy over the tasks; those that lack a task come last."""
+    squares: dict[str, list[float]] = {}
     for standing in found:
         for each in standing.against:
-            distance[each.model] = distance.get(each.model, 0.0) + each.above**2
-    return sorted(distance, key=lambda model: (distance[model], model))[:count]
+            squares.setdefault(each.model, []).append(each.above**2)
+    return sorted(squares, key=lambda model: (-len(squares[model]), _mean(squares[model]), model))[:count]
+
+
+def task_title(task: TaskName) -> str:
+    """What a task asks for: the paper's name of it, or its kind.
+
+    >>> from selectivbench.standing import task_title
+    >>> task_title(1), task_title("dyck")
+    ('memorisation', 'dyck')
+    """
+    return _TITLES.get(task, str(task))

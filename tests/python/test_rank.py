@@ -20,11 +20,11 @@ if has("torch"):
     from selectivbench import ranking
 
 from selectivbench._peer_speeds import _config, peer_speeds
-from selectivbench._svg import has_png
-from selectivbench.card import as_markdown, figures
+from selectivbench._svg import DARK, has_png
+from selectivbench.card import as_html, as_markdown, figures
 from selectivbench.peers import CHOICE_SEED, freeze, load_peers
 from selectivbench.ranked import make_ranking
-from selectivbench.standing import standings
+from selectivbench.standing import nearest, standings
 
 UPDATES = 30
 TASKS = {1: {}, 2: {"eval.gaps": [3, 6], "eval.grid_samples": 4, "task.gap_max": 3}, 3: {"task.gap_start": 2}}
@@ -105,6 +105,13 @@ class StandingTest(TemporaryFolder):
         self.assertAlmostEqual(first.share, (0.86 - 0.8) / 0.2)
         self.assertEqual((second.low, second.against[0].low, second.best, second.worst), (None, None, 1, 3))
         self.assertEqual((fourth.task, round(fourth.accuracy, 9)), (4, 0.59))
+
+    def test_models_with_similar_accuracies_on_every_task_are_nearest(self):
+        def standing(**above):
+            return SimpleNamespace(against=[SimpleNamespace(model=model, above=value) for model, value in above.items()])
+
+        found = [standing(even=0.2, opposite=0.3, one_task=0.0), standing(even=0.2, opposite=-0.3, far=0.5), standing(even=0.2, opposite=0.0)]
+        self.assertEqual(nearest(None, found), ["even", "opposite", "one_task"])  # 0.2 is less than sqrt(0.06); the sum of `opposite` is 0
 
     def test_the_shipped_peers_are_those_of_the_archives(self):
         shipped = load_peers("quick")
@@ -208,13 +215,22 @@ class RankTest(TemporaryFolder):
         self.assertEqual(sorted(path.stem for path in self.out.glob("*.png")), drawn if has_png() else [])
         with mock.patch("shutil.which", lambda name: None):
             self.assertIn("card.html (no PNG figures: rsvg-convert of librsvg2-bin is not installed)", str(found))
-        self.assertEqual(text.count("has no chart by certainty"), 3)  # too few elements
+        self.assertIn("No chart by certainty for tasks 1, 2 and 3", text)  # too few elements
         self.assertEqual(text.count("](card-"), len(drawn))
         self.assertIn("Speed of the peers is left out", text)
         for figure in re.findall(r"\]\((card-.*?\.svg)\)", text):
             self.assertTrue((self.out / figure).exists(), figure)
         self.assertIn("2 of 3", text)
         self.assertIn("card.html", str(found))
+        written = json.loads((self.out / "ranking.json").read_text())
+        self.assertEqual((written["name"], written["facts"]["width"]), ("MinGru", found.facts["width"]))
+        self.assertEqual(len(written["standings"]), 4)
+        for one, each in zip(written["standings"], found.standings):
+            for key in ("task", "accuracy", "rank", "best", "worst", "of", "share", "n_gram", "ceiling"):
+                self.assertEqual(one[key], getattr(each, key), key)
+            self.assertEqual((one["interval"], one["grammars"]), ([each.low, each.high], each.seeds))
+            differences = [[a["model"], a["accuracy"], a["difference"], *a["interval"]] for a in one["models"]]
+            self.assertEqual(differences, [[a.model, a.accuracy, a.above, a.low, a.high] for a in each.against])
         self.assertRegex(str(found), r"(?m)^model +task 1 +task 2 +task 3 +task 4$")
         for name in ("MinGru", "always", "never"):
             self.assertRegex(str(found), rf"(?m)^{name} +0\.\d\d\d ")
@@ -315,7 +331,7 @@ class RankTest(TemporaryFolder):
         self.assertEqual({run.kind for run in sb.load_runs(self.out / "runs")}, {"dyck"})
         card = (self.out / "card.md").read_text()
         self.assertIn("![axis-dyck](card-axis-dyck.svg)", card)
-        self.assertIn(', task="dyck")', card)
+        self.assertIn(', task="dyck",', card)
         self.assertNotRegex(card, "Task [1-4]")
         numbered = load_peers(self.peers).of(None)
         self.assertEqual(numbered.tasks, [1, 3, 2])
@@ -420,35 +436,103 @@ class RankTest(TemporaryFolder):
 
 
 class CardTest(TemporaryFolder):
-    def card(self, state_size, name="mine", **other):
-        """Figures and text of a card of made-up rows on two grammars."""
+    def ranking(self, state_size=8, name="mine", accuracies=(0.9, 0.9), tasks=(1,), **other):
+        """A ranking of made-up rows on two grammars; ``other``: facts, and ``device`` and ``skip`` of the identity."""
         file = self.folder / "peers.json"
         file.write_text(json.dumps(tiny_peers()))
         peers = load_peers(file)
-        rows = {(1, seed): {**made_up("mine", 1, seed, 0.9), "by_entropy": [[0.0, 0.96, 90], [0.4, 0.5 * seed, 20], [0.7, 0.1, 1]]}
-                for seed in (1, 2)}
-        identity = {"device": "cpu", "budget": 1.0, "residual": "post", "version": "0", "mixer": "0", "skip": []}
+        bins = {seed: [[0.0, 0.96, 90], [0.4, 0.5 * seed, 20], [0.7, 0.1, 1]] for seed in (1, 2)}
+        rows = {(task, seed): {**made_up("mine", task, seed, accuracy), "by_entropy": bins[seed]}
+                for task in tasks for seed, accuracy in zip((1, 2), accuracies)}
+        identity = {"device": other.pop("device", "cpu"), "budget": 1.0, "residual": "post", "version": "0", "mixer": "0",
+                    "skip": other.pop("skip", [])}
         facts = {"state_size": state_size, "width": 8, "layers": 1, "parameters": 1500, "tokens_per_second": 1, "machine": "m",
                  "precision": "fp32", "threads": 1, "rate": 0.01, "valid": [[0.01, 0.5]], "torch": "1", "identity": identity,
                  "tasks": [1], "diverged": [], **other}
-        ranking = make_ranking(name, peers, facts, rows)
+        return make_ranking(name, peers, facts, rows)
+
+    def card(self, *given, **other):
+        """Figures and text of a card of made-up rows."""
+        ranking = self.ranking(*given, **other)
         return figures(ranking), as_markdown(ranking)
+
+    def test_an_uncertain_rank_is_marked_in_every_form(self):
+        certain, uncertain = self.ranking(), self.ranking(accuracies=(0.85, 0.87))  # differences to `always`: -0.09, -0.08; -0.14, -0.11
+        for form in (str, as_html, as_markdown):
+            self.assertRegex(form(uncertain), r"2 of 3 \(1–2 possible\)")
+            self.assertIn("Among 3 models, mine is 2nd on memorisation (1st to 2nd possible).", form(uncertain))
+            self.assertIn("mine is 2nd on memorisation.", form(certain))
+            self.assertNotIn("possible)", form(certain))
+
+    def test_a_share_below_the_n_gram_is_no_number(self):
+        below, above = self.ranking(accuracies=(0.5, 0.49)), self.ranking()
+        self.assertRegex(str(below), r"(?m)^1 memorisation .* 2 of 3  < 0    0\.800")
+        for form in (as_html, as_markdown):
+            self.assertIn("Its accuracy is below the n-gram on task 1.", form(below))
+            self.assertRegex(form(below), r"2 of 3(</td><td>| \| )below the n-gram(</td><td>| \| )0\.800")
+            self.assertRegex(form(above), r"2 of 3(</td><td>| \| )0\.50(</td><td>| \| )0\.800")
+        self.assertNotIn("below the n-gram", as_html(above))
+
+    def test_how_it_was_measured_names_samples_and_settings(self):
+        found = self.ranking(tasks=(1, 2))
+        for fact in (
+            "updates × samples per batch | 30 × 2",
+            "test samples per grammar | tasks 1, 2: 6; task 4: 4 at each of the gap lengths 6",
+            "size of a grammar | 10 states, 6 symbols",
+            "residual | post: mine, always, never",
+            "intervals of accuracies are clipped to 0 to 1",
+            "the peers: the program on cpu in fp32",
+            "training speed | 1 tokens/s, measured on a few updates before training started",
+        ):
+            self.assertIn(fact, as_markdown(found))
+            self.assertIn(fact.replace(" | ", ": "), str(found))
+
+    def test_ids_and_commands_are_in_an_appendix_that_is_printed(self):
+        found = self.ranking(name="my mixer", skip=["bf16"])
+        page = as_html(found)
+        before, appendix = page.split("<details open>")
+        self.assertNotRegex(before, r"always-1-1|sb\.rank")
+        self.assertIn("always always-1-1, never never-1-1", appendix)
+        (code,) = re.findall(r"(?s)```\n(import.*?)\n```", as_markdown(found))
+        self.assertLess(max(map(len, code.replace(str(self.folder), "").split("\n"))), 80)
+        said = {}
+        rank = mock.patch.object(sb, "rank", lambda mixer, **given: said.update(given), create=True)
+        with rank:
+            exec(code, {"MyMixer": object})
+        self.assertEqual((said["name"], said["skip"], said["peers"], said["device"]), ("my mixer", ["bf16"], str(self.folder / "peers.json"), "cpu"))
+
+    def test_charts_name_task_axes_and_bounds(self):
+        drawn, _ = self.card(tasks=(1, 2, 3))
+        for name, title in (
+            ("profile", "Accuracy by task"), ("gaps", "Task 4, generalisation: accuracy by gap length"),
+            ("position-1", "Task 1, memorisation: accuracy by position"), ("certainty-3", "Task 3, context-aware selectivity: accuracy by certainty"),
+        ):  # fmt: skip
+            self.assertRegex(drawn[name], rf'<text [^>]*font-weight="bold"[^>]*>{title}</text>')
+            self.assertIn(">accuracy</text>", drawn[name])
+            bounds = name != "certainty-3"  # in a bin neither is known
+            self.assertEqual([f">{bound}" in drawn[name] for bound in ("ceiling", "n-gram")], [bounds, bounds], name)
+        self.assertIn(">trained: 1 to 3<", drawn["gaps"])
+        self.assertIn(">mean accuracy over the tasks<", drawn["state"])
+        self.assertIn(">state values per layer<", drawn["state"])
+        used = {colour for each in drawn.values() for colour in re.findall(r'(?:fill|stroke)="(#\w+)"', each)}
+        self.assertLessEqual(used, set(DARK))
 
     def test_accuracy_by_certainty_is_over_all_elements_of_a_bin(self):
         drawn, text = self.card(8)
         self.assertIn("![certainty-1](card-certainty-1.svg)", text)
-        ticks = re.findall(r'y="274" text-anchor="middle">(.*?)<', drawn["certainty-1"])
-        self.assertEqual(ticks, ["0", "0.4"])  # the bin of two elements is left out
+        ticks = re.findall(r'class="tick".*?>(.*?)<', drawn["certainty-1"])
+        self.assertEqual(ticks, ["0", "180", "0.4", "40"])  # with their elements; the bin of two elements is left out
         heights = [float(y) for y in re.findall(r'<circle cx="[0-9.]+" cy="([0-9.]+)" r="4"', drawn["certainty-1"])]
-        self.assertEqual(heights, [round(16 + 240 * (1 - 0.96), 1), 16 + 240 * 0.25])  # 0.96, and the mean of 0.5 and 1
+        self.assertEqual(heights, [34 + 200 * 0.04, 34 + 200 * 0.25])  # 0.96, and the mean of 0.5 and 1
 
     def test_speeds_of_the_peers_stand_beside_that_of_the_mixer(self):
         _, text = self.card(8, tokens_per_second=1000, peer_speeds={"always": 2500, "never": 10})
         self.assertIn("## Cost", text)
         rows = re.findall(r"(?m)^\| (always|mine|never) \| ([0-9,]+) \| ([0-9.]+) \|$", text)
         self.assertEqual(rows, [("always", "2,500", "2.50"), ("mine", "1,000", "1.00"), ("never", "10", "0.01")])
-        self.assertNotIn("is left out", text)
-        self.assertIn("Speed of the peers is left out", self.card(8)[1])
+        self.assertNotIn("Speed of the peers", text)
+        self.assertRegex(self.card(8)[1], r"Speed of the peers is left out: .* program selectivbench \(with libtorch\) on the PATH")
+        self.assertIn("Speed of the peers is measured on a CPU only.", self.card(8, device="cuda")[1])
 
     def test_a_known_state_size_is_drawn_beside_those_of_the_peers(self):
         drawn, text = self.card(32)
