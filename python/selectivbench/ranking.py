@@ -34,6 +34,7 @@ from .results import Measurement
 from .training import precision_of, train
 
 _FORMAT = 3
+_OUT_OF_MEMORY: Any = torch.cuda.OutOfMemoryError
 _SAVE_UPDATES, _SAVE_SECONDS = 25, 20  # between two checkpoints: at least so many updates, about so many seconds
 
 
@@ -132,7 +133,7 @@ def _alone(folder: pathlib.Path) -> Iterator[None]:
 def _source_digest(mixer: Make) -> str | None:
     """SHA-256 of the file that defines the mixer; None if there is none."""
     try:
-        file = inspect.getsourcefile(getattr(mixer, "func", mixer))  # type: ignore[arg-type]
+        file = inspect.getsourcefile(getattr(mixer, "func", mixer))
         return None if file is None else hashlib.sha256(pathlib.Path(file).read_bytes()).hexdigest()
     except (OSError, TypeError):
         return None
@@ -243,7 +244,7 @@ class _Ranker:
         """A task whose batches do not fit into the GPU's memory fits no budget; the first task must fit."""
         try:
             return cost_of(self.network, self.peers, task, self.device, self.precision)
-        except torch.cuda.OutOfMemoryError:
+        except _OUT_OF_MEMORY:
             if task == self.peers.tasks[0]:
                 raise
         torch.cuda.empty_cache()

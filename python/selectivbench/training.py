@@ -132,7 +132,8 @@ class Losses:
 
     def __init__(self, device: torch.device, keep: Callable[[dict[str, float]], Any]) -> None:
         self._keep, self._device, self.late = keep, device, _late(device)
-        self._copied: Any = torch.cuda.Event() if device.type == "cuda" else None
+        event: Any = torch.cuda.Event
+        self._copied: Any = event() if device.type == "cuda" else None
         self._waiting: tuple[int, torch.Tensor, float] | None = None
 
     def add(self, update: int, loss: torch.Tensor, norm: torch.Tensor, lr: float) -> None:
