@@ -57,14 +57,16 @@ def measured(ranking: Ranking) -> Rows:
         ("test samples per grammar", _by_task(tests)),
         ("ceiling", f"exact filter; samples per grammar: {by_task('eval.ceiling_samples')}"),
         ("n-gram", f"n = {', '.join(map(str, n_grams))}, chosen on valid" if n_grams else ""),
-        ("95 % intervals", "Student's t over grammars; intervals of accuracies are clipped to 0 to 1"),
+        ("accuracy by grammar", "; ".join(f"task {task}: {each}" for task, each in _accuracies(ranking).items())),
+        (
+            "95 % intervals",
+            "Student's t over grammars, clipped to what is possible; one run per model and grammar, so initial weights change with the grammar",
+        ),
         ("protocol", peers.protocol),
         ("residual", "; ".join(f"{kind}: {', '.join(models)}" for kind, models in sorted(residuals.items()))),
-        (
-            "learning rate",
-            f"{ranking.label}: {facts['rate']:g}, chosen from {rates_text(peers.rates)} on valid on grammar {CHOICE_SEED}; the peers: "
-            f"{rates_text(sorted({run['lr'] for run in rows}))}, the scale's",
-        ),
+        ("learning rate", _rates(ranking)),
+        ("learning rates of the peers", _rates_of_peers(ranking, rows)),
+        ("parts of the peers", _parts(rows)),
         (
             "training",
             f"{ranking.label}: torch {facts['torch']} on {identity['device']} in {facts['precision']}, with initial weights of its own; the "
@@ -73,6 +75,51 @@ def measured(ranking: Ranking) -> Rows:
         ("training speed", f"{speed(ranking)} ({facts['machine']}, {identity['device']}, {facts['precision']}, threads: {facts['threads']})"),
     ]
     return [(name, text) for name, text in out if text]
+
+
+def _accuracies(ranking: Ranking) -> dict[TaskName, str]:
+    found: dict[TaskName, list[str]] = {}
+    for task, seed in sorted(ranking.runs, key=str):
+        found.setdefault(task, []).append(f"{ranking.runs[task, seed]['accuracy']:.3f}")
+    return {task: ", ".join(each) for task, each in found.items()}
+
+
+def _rates(ranking: Ranking) -> str:
+    """How the mixer's rate was chosen, and whether a better one may lie beyond."""
+    facts, rates = ranking.facts, ranking.peers.rates
+    valid = ", ".join(f"{rate:g}: {value:.4f}" for rate, value in facts["valid"])
+    edge = {min(rates): "smallest", max(rates): "largest"}.get(facts["rate"])
+    beyond = f". It is the {edge} rate tried: a rate beyond it may be better" if edge and len(rates) > 1 else ""
+    return f"{facts['rate']:g}, by valid accuracy on grammar {CHOICE_SEED} ({valid}){beyond}"
+
+
+_TUNED = {
+    "quick": "the same for all models, not tuned",
+    "small": "chosen per model on valid on the same grammar, with residual and convolution; repeated at a lower rate, or left out, if "
+    "training collapsed",
+}
+
+
+def _rates_of_peers(ranking: Ranking, rows: list[dict[str, Any]]) -> str:
+    models: dict[str, list[str]] = {}
+    for model in sorted({run["model"] for run in rows}):
+        models.setdefault(rates_text(sorted({run["lr"] for run in rows if run["model"] == model})), []).append(model)
+    common = max(models, key=lambda each: len(models[each]))
+    others = "".join(f"; {', '.join(names)}: {rates}" for rates, names in models.items() if rates != common)
+    tuned = _TUNED.get(ranking.peers.source)
+    return common + others + (f" ({tuned})" if tuned else "")
+
+
+def _parts(rows: list[dict[str, Any]]) -> str:
+    """What the networks of the peers have besides their mixers."""
+    found: dict[str, list[str]] = {}
+    for model in sorted({run["model"] for run in rows}):
+        switches = next(run["switches"] for run in rows if run["model"] == model)
+        for part, key in (("short convolution", "short_conv"), ("output gate", "output_gate"), ("MLP", "mlp"), ("rotary positions", "rope_base")):
+            if switches.get(key, "0") not in ("0", "off"):
+                found.setdefault(part, []).append(model)
+    listed = "; ".join(f"{part}: {', '.join(models)}" for part, models in found.items())
+    return f"{listed}. A mixer without these parts is compared as it is" if found else ""
 
 
 def _grammar(config: Any) -> str:
@@ -106,12 +153,7 @@ def call(ranking: Ranking) -> str:
 
 def appendix(ranking: Ranking) -> Rows:
     """Digests, choice of the rate, and the runs of the peers."""
-    facts = ranking.facts
-    valid = ", ".join(f"{rate:g}: {value:.4f}" for rate, value in facts["valid"])
-    out = [
-        ("digest of the mixer (weights and outputs at seed 1)", facts["identity"]["mixer"]),
-        (f"valid accuracy by learning rate, grammar {CHOICE_SEED}", valid),
-    ]
+    out = [("digest of the mixer (weights and outputs at seed 1)", ranking.facts["identity"]["mixer"])]
     for task, seed in sorted(ranking.runs, key=str):
         ids = [f"{run['model']} {run['run_id']}" for run in ranking.peers.runs if (run["task"], run["grammar_seed"]) == (task, seed)]
         out.append((f"runs of the peers, task {task}, grammar {seed}", ", ".join(ids)))

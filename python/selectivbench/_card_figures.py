@@ -10,7 +10,7 @@ from .standing import Standing, task_title
 if TYPE_CHECKING:
     from .ranked import Ranking
 
-LEAST_IN_BIN = 30  # elements that an accuracy by certainty needs
+LEAST_IN_BIN, LEAST_OF_GRAMMAR = 300, 30  # elements that an accuracy by certainty needs, in all and on each grammar
 
 
 def figures(ranking: Ranking) -> dict[str, str]:
@@ -58,11 +58,12 @@ def state_sizes(ranking: Ranking) -> dict[str, tuple[float, float]]:
 
 def entropy_bins(ranking: Ranking, standing: Standing) -> dict[float, int]:
     """Bins of the exact filter's entropy with enough elements on these grammars: lower bound and number of elements."""
-    counts: dict[float, int] = {}
+    counts: dict[float, list[int]] = {}
     for seed in standing.seeds:
         for low, _, count in ranking.runs[standing.task, seed].get("by_entropy", []):
-            counts[low] = counts.get(low, 0) + count
-    return {low: counts[low] for low in sorted(counts) if counts[low] >= LEAST_IN_BIN}
+            if count >= LEAST_OF_GRAMMAR:
+                counts.setdefault(low, []).append(count)
+    return {low: sum(each) for low, each in sorted(counts.items()) if len(each) == len(standing.seeds) and sum(each) >= LEAST_IN_BIN}
 
 
 def trained_gaps(ranking: Ranking) -> tuple[int, int]:

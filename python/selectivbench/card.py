@@ -9,7 +9,7 @@ from ._card_facts import appendix, call, measured, network, speed
 from ._card_figures import LEAST_IN_BIN, axis_of, entropy_bins, figures as figures, state_sizes
 from ._svg import DARK, has_png
 from .peers import TaskName
-from .standing import QUESTIONS, Standing, task_title
+from .standing import QUESTIONS, VERDICT_GRAMMARS, Standing, task_title
 
 if TYPE_CHECKING:
     from .ranked import Ranking
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Table = tuple[list[str], list[list[str]]]
 Content = list[tuple[str, Any]]
 
-_FEW_UNCERTAIN = f"the exact filter is uncertain about fewer than {LEAST_IN_BIN} elements"
+_FEW_UNCERTAIN = f"the exact filter is uncertain about fewer than {LEAST_IN_BIN} elements, or hardly any on one grammar"
 _BELOW = "below the n-gram"
 _DARK = " ".join(f'svg [{what}="{light}"] {{ {what}: {dark}; }}' for light, dark in DARK.items() for what in ("fill", "stroke"))
 _STYLE = f""":root {{ color-scheme: light dark; --page: #fff; --text: #1a1a1a; --line: #d5dae1; --raised: #f4f5f7; }}
@@ -120,9 +120,11 @@ def _html(content: Content, drawn: dict[str, str]) -> list[str]:
 def _sections(ranking: Ranking) -> list[tuple[str, Content]]:
     label, nearest = ranking.label, ", ".join(ranking.nearest)
     difference = (
-        f"{label} minus the model, in points (hundredths of accuracy), with 95 % intervals (Student's t) paired over common grammars, "
-        "without correction for several comparisons."
+        f"{label} minus the model, in points (hundredths of accuracy), with 95 % intervals (Student's t, one degree of freedom less than "
+        "grammars) paired over common grammars, without correction for several comparisons."
     )
+    if _few(ranking.standings):
+        difference += " With two grammars an interval is as wide as their two differences are apart, which can be little by chance."
     profile = (
         f"The charts show the nearest models, {nearest}: those with the smallest root mean square difference of accuracy to {label} over "
         "the tasks."
@@ -150,12 +152,34 @@ def _sentence(ranking: Ranking) -> str:
     ranks = []
     for each in tasks:
         of = "" if len(among) == 1 else f" of {each.of}"
-        possible = "" if each.best == each.worst else f" ({_ordinal(each.best)} to {_ordinal(each.worst)} possible)"
-        ranks.append(f"{_ordinal(each.rank)}{of} on {task_title(each.task)}{possible}")
+        if 3 * (each.worst - each.best) > each.of:
+            ranks.append(f"between {_ordinal(each.best)} and {_ordinal(each.worst)}{of} on {task_title(each.task)}")
+        else:
+            possible = "" if each.best == each.worst else f" ({_ordinal(each.best)} to {_ordinal(each.worst)} possible)"
+            ranks.append(f"{_ordinal(each.rank)}{of} on {task_title(each.task)}{possible}")
     begin = f"Among {tasks[0].of} models, {ranking.label}" if len(among) == 1 else ranking.label
+    no_verdict = " Two grammars support no verdict." if _few(tasks) else ""
+    return f"{begin} is {_listed(ranks)}.{no_verdict}{_below_text(tasks)}"
+
+
+def _few(tasks: Sequence[Standing]) -> bool:
+    return any(len(each.seeds) < VERDICT_GRAMMARS for each in tasks)
+
+
+def _below_text(tasks: Sequence[Standing]) -> str:
+    """Whether the mixer is below the n-gram, and whether the others are."""
     below = [each for each in tasks if _below(each)]
+    if not below:
+        return ""
     where = "every task" if len(below) == len(tasks) > 1 else _tasks(below)
-    return f"{begin} is {_listed(ranks)}." + (f" Its accuracy is below the n-gram on {where}." if below else "")
+    others = {each.task: sum(other.accuracy >= (each.n_gram or 0.0) for other in each.against) for each in below}
+    if not any(others.values()):
+        return f" Its accuracy is below the n-gram on {where}, as is that of every other model."
+    task, count = max(others.items(), key=lambda item: item[1])
+    return (
+        f" Its accuracy is below the n-gram on {where}, but {count} of the {max(each.of - 1 for each in below if each.task == task)} other models "
+        f"are above it on task {task}: it may be trained badly."
+    )
 
 
 def _ordinal(rank: int) -> str:
@@ -174,9 +198,11 @@ def _tasks(standings: Sequence[Standing]) -> str:
 
 def _compared(ranking: Ranking) -> str:
     tested = sorted({seed for each in ranking.standings for seed in each.seeds})
+    missing = [task for task in ranking.peers.tasks if task not in ranking.facts["tasks"]]
+    left_out = f" Not ranked, because the budget was too small: task {_listed(list(map(str, missing)))}." if missing else ""
     return (
         f"{network(ranking)} Compared with {max(each.of - 1 for each in ranking.standings)} models of SelectivBench "
-        f"{ranking.peers.version} at scale {ranking.peers.scale}, on the same samples of {len(tested)} grammars."
+        f"{ranking.peers.version} at scale {ranking.peers.scale}, on the same samples of {len(tested)} grammars.{left_out}"
     )
 
 
@@ -185,7 +211,8 @@ def _ranks(ranking: Ranking, below: str) -> Table:
     head = ["task", "accuracy", "95 % interval", "rank", "share", "n-gram", "ceiling", "grammars"]
     rows = []
     for each in ranking.standings:
-        possible = "" if each.best == each.worst else f" ({each.best}–{each.worst} possible)"
+        certain = each.best == each.worst and len(each.seeds) >= VERDICT_GRAMMARS
+        possible = "" if certain else f" ({each.best}–{each.worst} possible)"
         rows.append(
             [
                 f"{each.task} {task_title(each.task)}" if isinstance(each.task, int) else str(each.task),
@@ -208,10 +235,11 @@ def _below(standing: Standing) -> bool:
 def _rank_texts(ranking: Ranking) -> list[str]:
     tasks = [each.task for each in ranking.standings]
     questions = " ".join(f"Task {task}: {QUESTIONS[task]}" for task in tasks if task in QUESTIONS)
-    longer = "Task 4 is the mean over the gaps longer than in training; its n-gram and ceiling are those of task 2." if 4 in tasks else ""
+    longer = "Task 4 is the mean over the gaps longer than in training, by the runs of task 2; n-gram and ceiling are those of task 2."
+    longer = longer if 4 in tasks else ""
     ranks = (
-        "Ranks in brackets are those that the 95 % intervals of the differences leave possible. A rank without brackets is the only one "
-        "left. Share is (accuracy − n-gram) / (ceiling − n-gram)."
+        "Ranks in brackets are those that the 95 % intervals of the differences, not corrected for several models, leave possible. Below "
+        "three grammars every rank has brackets. Share is (accuracy − n-gram) / (ceiling − n-gram)."
     )
     return [text for text in (questions, longer, ranks) if text]
 
@@ -222,7 +250,8 @@ def _accuracies(ranking: Ranking) -> Table:
     for each in ranking.standings:
         for other in each.against:
             found.setdefault(other.model, {})[each.task] = other.accuracy
-    order = sorted(found, key=lambda name: -sum(found[name].values()) / len(found[name]))
+    first = ranking.standings[0].task
+    order = sorted(found, key=lambda name: -found[name].get(first, 0.0))
     head = ["model"] + [f"task {each.task}" for each in ranking.standings]
     return head, [[name] + [_number(found[name].get(each.task)) for each in ranking.standings] for name in order]
 
@@ -240,7 +269,9 @@ def _against(ranking: Ranking) -> Table:
 def _difference(standing: Standing, model: str) -> str:
     for each in standing.against:
         if each.model == model:
-            inside = "" if each.low is None or each.high is None else f" [{100 * each.low:+.1f}, {100 * each.high:+.1f}]"
+            if each.low is None or each.high is None:
+                return f"{100 * each.above:+.1f}"
+            inside = f" [{100 * max(each.low, -1.0):+.1f}, {100 * min(each.high, 1.0):+.1f}]"
             return f"{100 * each.above:+.1f}{inside}"
     return "–"
 
@@ -257,7 +288,7 @@ def _state_section(ranking: Ranking) -> Content:
         return [("text", f"Unknown: {ranking.name} has no method step and no attribute state_size, or its state grows.")]
     missing = sorted({a.model for each in ranking.standings for a in each.against} - set(sized))
     texts = [
-        f"Mean accuracy over {_tasks(ranking.standings)}.",
+        f"Mean accuracy over {_tasks(ranking.standings)}. The axis does not start at 0, and no difference in this chart is tested.",
         "The nearest models have their colours of the other charts. They are near on each task; models with a similar mean can differ "
         "more on single tasks.",
     ]

@@ -102,9 +102,6 @@ def _notes(peers: Peers, facts: Mapping[str, Any], found: list[Standing]) -> lis
         out.append("With one common grammar there is no interval: such a rank decides nothing.")
     if facts["identity"]["skip"]:
         out.append(f"Checks left out: {', '.join(facts['identity']['skip'])}.")
-    missing = [task for task in peers.tasks if task not in facts["tasks"]]
-    if missing:
-        out.append(f"Tasks that did not fit the budget: {', '.join(map(str, missing))}.")
     return out
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .peers import Peers, TaskName
 
+VERDICT_GRAMMARS = 3  # of fewer, the spread is often small by luck
 QUESTIONS: dict[TaskName, str] = {
     1: "Does it use context to tell states apart?",
     2: "Does it ignore noise?",

@@ -441,7 +441,7 @@ class CardTest(TemporaryFolder):
         file = self.folder / "peers.json"
         file.write_text(json.dumps(tiny_peers()))
         peers = load_peers(file)
-        bins = {seed: [[0.0, 0.96, 90], [0.4, 0.5 * seed, 20], [0.7, 0.1, 1]] for seed in (1, 2)}
+        bins = {seed: [[0.0, 0.96, 900], [0.4, 0.5 * seed, 200], [0.7, 0.1, 290 * seed + 1 - 290]] for seed in (1, 2)}
         rows = {(task, seed): {**made_up("mine", task, seed, accuracy), "by_entropy": bins[seed]}
                 for task in tasks for seed, accuracy in zip((1, 2), accuracies)}
         identity = {"device": other.pop("device", "cpu"), "budget": 1.0, "residual": "post", "version": "0", "mixer": "0",
@@ -460,17 +460,33 @@ class CardTest(TemporaryFolder):
         certain, uncertain = self.ranking(), self.ranking(accuracies=(0.85, 0.87))  # differences to `always`: -0.09, -0.08; -0.14, -0.11
         for form in (str, as_html, as_markdown):
             self.assertRegex(form(uncertain), r"2 of 3 \(1–2 possible\)")
-            self.assertIn("Among 3 models, mine is 2nd on memorisation (1st to 2nd possible).", form(uncertain))
-            self.assertIn("mine is 2nd on memorisation.", form(certain))
-            self.assertNotIn("possible)", form(certain))
+            self.assertIn("Among 3 models, mine is 2nd on memorisation (1st to 2nd possible). Two grammars support no verdict.", form(uncertain))
+            self.assertIn("mine is 2nd on memorisation. Two grammars support no verdict.", form(certain))
+            self.assertRegex(form(certain), r"2 of 3 \(2–2 possible\)")
+            self.assertIn("accuracy by grammar", form(certain))
+        wide = replace(certain.standings[0], best=1, worst=3)
+        self.assertIn("mine is between 1st and 3rd on memorisation.", str(replace(certain, standings=[wide])))
+        three = replace(certain, standings=[replace(certain.standings[0], seeds=[1, 2, 3])])
+        self.assertNotIn("verdict", str(three))
+        self.assertRegex(str(three), r"2 of 3  0\.")
+
+    def test_a_rate_at_the_edge_is_said(self):
+        self.assertIn("It is the smallest rate tried: a rate beyond it may be better", str(self.ranking()))
+        self.assertNotIn("rate tried", str(self.ranking(rate=0.015)))
+
+    def test_whether_others_are_above_the_n_gram_is_said(self):
+        below = self.ranking(accuracies=(0.5, 0.49))
+        self.assertIn("below the n-gram on task 1, but 1 of the 2 other models are above it on task 1: it may be trained badly.", str(below))
+        lower = replace(below.standings[0], n_gram=0.999)
+        self.assertIn("below the n-gram on task 1, as is that of every other model.", str(replace(below, standings=[lower])))
 
     def test_a_share_below_the_n_gram_is_no_number(self):
         below, above = self.ranking(accuracies=(0.5, 0.49)), self.ranking()
-        self.assertRegex(str(below), r"(?m)^1 memorisation .* 2 of 3  < 0    0\.800")
+        self.assertRegex(str(below), r"(?m)^1 memorisation .* 2 of 3 \(2–2 possible\)  < 0    0\.800")
         for form in (as_html, as_markdown):
-            self.assertIn("Its accuracy is below the n-gram on task 1.", form(below))
-            self.assertRegex(form(below), r"2 of 3(</td><td>| \| )below the n-gram(</td><td>| \| )0\.800")
-            self.assertRegex(form(above), r"2 of 3(</td><td>| \| )0\.50(</td><td>| \| )0\.800")
+            self.assertIn("Its accuracy is below the n-gram on task 1", form(below))
+            self.assertRegex(form(below), r"2 of 3 \(2–2 possible\)(</td><td>| \| )below the n-gram(</td><td>| \| )0\.800")
+            self.assertRegex(form(above), r"2 of 3 \(2–2 possible\)(</td><td>| \| )0\.50(</td><td>| \| )0\.800")
         self.assertNotIn("below the n-gram", as_html(above))
 
     def test_how_it_was_measured_names_samples_and_settings(self):
@@ -480,7 +496,7 @@ class CardTest(TemporaryFolder):
             "test samples per grammar | tasks 1, 2: 6; task 4: 4 at each of the gap lengths 6",
             "size of a grammar | 10 states, 6 symbols",
             "residual | post: mine, always, never",
-            "intervals of accuracies are clipped to 0 to 1",
+            "clipped to what is possible; one run per model and grammar, so initial weights change with the grammar",
             "the peers: the program on cpu in fp32",
             "training speed | 1 tokens/s, measured on a few updates before training started",
         ):
@@ -521,7 +537,7 @@ class CardTest(TemporaryFolder):
         drawn, text = self.card(8)
         self.assertIn("![certainty-1](card-certainty-1.svg)", text)
         ticks = re.findall(r'class="tick".*?>(.*?)<', drawn["certainty-1"])
-        self.assertEqual(ticks, ["0", "180", "0.4", "40"])  # with their elements; the bin of two elements is left out
+        self.assertEqual(ticks, ["0", "1.8k", "0.4", "400"])  # with their elements; grammar 1 has one in the last bin, which is left out
         heights = [float(y) for y in re.findall(r'<circle cx="[0-9.]+" cy="([0-9.]+)" r="4"', drawn["certainty-1"])]
         self.assertEqual(heights, [34 + 200 * 0.04, 34 + 200 * 0.25])  # 0.96, and the mean of 0.5 and 1
 
