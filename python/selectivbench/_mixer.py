@@ -104,7 +104,8 @@ def said(error: BaseException) -> str:
     text = str(error).strip().partition("\n")[0]
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename.endswith(".py") and not frame.filename.startswith(_OTHERS):
+        library = frame.filename.startswith(_OTHERS) or any(f"{os.sep}{each}-packages{os.sep}" in frame.filename for each in ("site", "dist"))
+        if frame.filename.endswith(".py") and not library:
             place = f" ({os.path.basename(frame.filename)}:{frame.lineno})"
     return (f"{type(error).__name__}: {text}" if text else type(error).__name__) + place
 

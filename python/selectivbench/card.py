@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ._card_facts import appendix, call, measured, network, speed
-from ._card_figures import LEAST_IN_BIN, axis_of, entropy_bins, figures as figures, state_sizes
+from ._card_figures import LEAST_IN_BIN, LEAST_OF_GRAMMAR, axis_of, entropy_bins, figures as figures, state_sizes
 from ._svg import DARK, has_png
 from .peers import TaskName
 from .standing import QUESTIONS, VERDICT_GRAMMARS, Standing, task_title
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Table = tuple[list[str], list[list[str]]]
 Content = list[tuple[str, Any]]
 
-_FEW_UNCERTAIN = f"the exact filter is uncertain about fewer than {LEAST_IN_BIN} elements, or hardly any on one grammar"
+_FEW_UNCERTAIN = f"fewer than two bins of the filter's entropy have {LEAST_IN_BIN} elements, {LEAST_OF_GRAMMAR} of them on each grammar"
 _BELOW = "below the n-gram"
 _DARK = " ".join(f'svg [{what}="{light}"] {{ {what}: {dark}; }}' for light, dark in DARK.items() for what in ("fill", "stroke"))
 _STYLE = f""":root {{ color-scheme: light dark; --page: #fff; --text: #1a1a1a; --line: #d5dae1; --raised: #f4f5f7; }}
@@ -124,7 +124,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, Content]]:
         "grammars) paired over common grammars, without correction for several comparisons."
     )
     if _few(ranking.standings):
-        difference += " With two grammars an interval is as wide as their two differences are apart, which can be little by chance."
+        difference += " With two grammars its width follows from how far two differences are apart, which can be little by chance."
     profile = (
         f"The charts show the nearest models, {nearest}: those with the smallest root mean square difference of accuracy to {label} over "
         "the tasks."
@@ -158,7 +158,7 @@ def _sentence(ranking: Ranking) -> str:
             possible = "" if each.best == each.worst else f" ({_ordinal(each.best)} to {_ordinal(each.worst)} possible)"
             ranks.append(f"{_ordinal(each.rank)}{of} on {task_title(each.task)}{possible}")
     begin = f"Among {tasks[0].of} models, {ranking.label}" if len(among) == 1 else ranking.label
-    no_verdict = " Two grammars support no verdict." if _few(tasks) else ""
+    no_verdict = " Fewer than three grammars support no verdict." if _few(tasks) else ""
     return f"{begin} is {_listed(ranks)}.{no_verdict}{_below_text(tasks)}"
 
 
@@ -199,7 +199,7 @@ def _tasks(standings: Sequence[Standing]) -> str:
 def _compared(ranking: Ranking) -> str:
     tested = sorted({seed for each in ranking.standings for seed in each.seeds})
     missing = [task for task in ranking.peers.tasks if task not in ranking.facts["tasks"]]
-    left_out = f" Not ranked, because the budget was too small: task {_listed(list(map(str, missing)))}." if missing else ""
+    left_out = f" Not ranked, because it did not fit: task {_listed(list(map(str, missing)))}." if missing else ""
     return (
         f"{network(ranking)} Compared with {max(each.of - 1 for each in ranking.standings)} models of SelectivBench "
         f"{ranking.peers.version} at scale {ranking.peers.scale}, on the same samples of {len(tested)} grammars.{left_out}"
@@ -288,7 +288,7 @@ def _state_section(ranking: Ranking) -> Content:
         return [("text", f"Unknown: {ranking.name} has no method step and no attribute state_size, or its state grows.")]
     missing = sorted({a.model for each in ranking.standings for a in each.against} - set(sized))
     texts = [
-        f"Mean accuracy over {_tasks(ranking.standings)}. The axis does not start at 0, and no difference in this chart is tested.",
+        f"Mean accuracy over {_tasks(ranking.standings)}. The axis need not start at 0, and no difference in this chart is tested.",
         "The nearest models have their colours of the other charts. They are near on each task; models with a similar mean can differ "
         "more on single tasks.",
     ]

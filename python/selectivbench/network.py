@@ -70,18 +70,22 @@ def _nearest_width(make: Make, target: int, layers: int, inputs: int, outputs: i
         found.append((abs(count - target), width, count))
         if count > BEYOND * target:
             break
+    other: tuple[int, int] | None = None  # a width that works, and its parameters, too far from the target
     for _, width, count in sorted(found):
         try:
             with torch.no_grad():
                 build(make, width, 0).eval()(torch.zeros(1, 2, width))
         except (Exception, SystemExit):  # such as heads that do not divide the width
             continue
-        if count * BEYOND < target:
-            raise ValueError(
-                f"[rank] {name_of(make)} accepts no width near the target: the nearest, {width}, gives a network of {count:,} parameters, "
-                f"expected about {target:,}, at least half"
-            )
-        return width
+        if target <= BEYOND * count <= BEYOND**2 * target:
+            return width
+        other = other or (width, count)
+    if other is not None:
+        raise ValueError(
+            f"[rank] {name_of(make)} accepts no width near the target: the nearest, {other[0]}, gives a network of {other[1]:,} parameters, "
+            f"expected about {target:,}, half to twice as many"
+        )
     if found:
         return min(found)[1]  # the check of the mixer says what is wrong
+    why = why or f"the least width is {step}"
     raise ValueError(f"[rank] {name_of(make)}: {why}; no width gives a network of about {target:,} parameters")

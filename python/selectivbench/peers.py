@@ -152,7 +152,7 @@ def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLik
     if "match_target" not in scale.get("suite", {}):
         raise ValueError(f"[freeze] expected the file of a scale, such as scales/quick, got {shown(given)}")
     runs = [run for run in load_runs(*roots) if run.status == "done" and not run.external and run.test is not None]
-    runs = [run for run in runs if run.grammar_seed != CHOICE_SEED and not _collapsed(run)]
+    runs = [run for run in runs if run.grammar_seed != CHOICE_SEED and not collapsed(run)]
     if not runs:
         raise ValueError("[freeze] expected finished runs of the program's models, got none")
     settings: dict[TaskName, dict[str, Any]] = {}
@@ -190,7 +190,7 @@ def _task(run: Run) -> TaskName:
     return run.task if run.kind == "gaps" else run.kind
 
 
-def _collapsed(run: Run) -> bool:
+def collapsed(run: Run) -> bool:
     """Whether training failed: the accuracy is not above that of the 1-gram."""
     baselines = run.data.get("baselines")
     if run.test is None or run.test.mse is not None or not baselines or not baselines.get("n_gram"):

@@ -98,36 +98,51 @@ def rank(
     ranker = _Ranker(mixer, title, others, task, place, precision, residual, folder)
     report = ranker.check(skip)
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
-        plan = ranker.plan(limit, began, report, list(skip))
-        if progress:
-            print(plan_text(plan, title, others), file=sys.stderr, flush=True)
         with _alone(folder):
+            plan = ranker.plan(limit, began, report, list(skip))
+            if progress:
+                print(plan_text(plan, title, others), file=sys.stderr, flush=True)
             ranking = ranker.run(plan, RankProgress(plan["jobs"], sys.stderr) if progress else None)
     return ranking
 
 
 def _device(device: torch.device | str | None) -> torch.device:
-    found = torch.cuda.is_available()
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
         place = torch.device(("cuda" if found else "cpu") if device is None else device)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         raise ValueError(f"[rank] device, expected cpu or cuda, got {shown(device)}") from None
     if place.type not in ("cpu", "cuda"):
         raise ValueError(f"[rank] device, expected cpu or cuda, got {shown(str(place))}")
     if place.type == "cuda" and not found:
         raise ValueError("[rank] device cuda requires a GPU and a PyTorch with CUDA; torch finds none here")
+    if place.type == "cuda" and (place.index or 0) >= found:
+        raise ValueError(f"[rank] device, expected cuda:0 to cuda:{found - 1}, got {shown(str(place))}")
     return place
 
 
 @contextlib.contextmanager
 def _alone(folder: pathlib.Path) -> Iterator[None]:
-    """Two rankings in one folder would overwrite each other's checkpoints."""
-    with open(folder / "lock", "w") as file:
+    """Two rankings in one folder would overwrite each other's plan. A folder in which nothing was written is removed."""
+    lock = folder / "lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(lock, "w")
+    except OSError as error:
+        raise ValueError(f"[rank] out, cannot write to {folder}: {error.strerror}") from None
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise ValueError(f"[rank] {folder} is in use by another ranking; name another folder with out= (--out)") from None
-        yield
+        except OSError:
+            pass  # a file system without locks
+        try:
+            yield
+        finally:
+            if [each.name for each in folder.iterdir()] == ["lock"]:
+                lock.unlink()
+                folder.rmdir()
 
 
 def _source_digest(mixer: Make) -> str | None:
@@ -233,11 +248,7 @@ class _Ranker:
             "checks": [[each.name, each.status] for each in report.checks],
             "jobs": jobs,
         }
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write(file, json.dumps(plan, indent=1) + "\n")
-        except OSError as error:
-            raise ValueError(f"[rank] out, cannot write to {self.folder}: {error.strerror}") from None
+        write(file, json.dumps(plan, indent=1) + "\n")
         return plan
 
     def _cost(self, task: TaskName) -> Cost:
@@ -325,14 +336,11 @@ class _Ranker:
         return row
 
     def _forget(self) -> None:
-        """Removes the plan if no job is finished, so that the repaired mixer can use the folder."""
+        """Removes the plan if nothing was trained, so that the repaired mixer can use the folder."""
         jobs = self.folder / "jobs"
-        if not any(jobs.glob("*.json")):
-            for file in (*jobs.glob("*.pt*"), self.folder / "plan.json", self.folder / "lock"):
-                file.unlink(missing_ok=True)
-            for each in (jobs, self.folder):
-                with contextlib.suppress(OSError):  # not empty: other files
-                    each.rmdir()
+        if not any(jobs.iterdir()):
+            jobs.rmdir()
+            (self.folder / "plan.json").unlink()
 
     def _record(self, job: Job, rate: float, row: dict[str, Any], plan: dict[str, Any]) -> None:
         """A run folder, for the program's own tables and pages."""

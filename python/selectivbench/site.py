@@ -16,7 +16,7 @@ from . import _native
 from ._checks import path
 from ._site_page import FILTERS, INTRO, SCRIPT, STYLE
 from .config import Config
-from .peers import CHOICE_SEED, OWN, SWITCH, load_peers, scales
+from .peers import CHOICE_SEED, OWN, SWITCH, collapsed, load_peers, scales
 from .results import Measurement, Run, Runs, load_runs, table
 from .submission import CARD, INDEX, PREDICTIONS, RUNS, SOURCE, Submission, check
 
@@ -178,6 +178,9 @@ def _rows(found: Mapping[pathlib.Path, Runs], folder: str) -> list[Row]:
         settings = {"": other} if other else {}
         settings.update({} if expected is None else _differences(runs[0], expected))
         standard = None if expected is None else not settings
+        lost = sum(collapsed(run) for run in runs)
+        if lost:
+            settings["collapsed"] = f"{lost} of {len(runs)} runs"
         names = [kept[run.run_id][0].name for run in runs]
         out.append(Row({**cell, **_figures(cell, runs)}, runs, names, scale, protocol, folder, standard, settings))
     return out

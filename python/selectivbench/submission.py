@@ -95,7 +95,7 @@ def _source(file: str, facts: Mapping[str, Any]) -> bytes:
     except OSError as error:
         raise ValueError(f"[submit] cannot read {file}: {error.strerror}") from None
     if facts.get("source_sha256") not in (None, _digest(content)):
-        raise ValueError(f"[submit] {file} is not the file that was ranked, or was changed since: its SHA-256 differs")
+        raise ValueError(f"[submit] {file} is not the file that defined the mixer when it was ranked: its SHA-256 differs")
     return content
 
 
@@ -175,7 +175,7 @@ def _opened(root: pathlib.Path) -> dict[str, Any]:
     if SOURCE in found:
         (root / SOURCE).read_text(encoding="utf-8")
         if index["facts"].get("source_sha256") not in (None, index["files"][SOURCE]):
-            raise ValueError(f"{SOURCE} is not the file that was ranked: its SHA-256 differs")
+            raise ValueError(f"{SOURCE} is not the file that defined the mixer: its SHA-256 differs")
     return index
 
 

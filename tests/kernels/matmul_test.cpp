@@ -79,7 +79,7 @@ TEST(Matmul, BytesDoNotDependOnThreads) {
 
 TEST(Elementwise, BytesDoNotDependOnThreads) {
   const int before = at::get_num_threads();
-  for (const auto& f : {sb::sigmoid, sb::softplus, sb::silu}) {
+  for (const auto& f : {sb::sigmoid, sb::softplus, sb::silu, sb::elu}) {
     std::vector<Tensor> one;
     for (const int threads : {1, 2, 3, 4}) {
       at::set_num_threads(threads);
@@ -88,7 +88,7 @@ TEST(Elementwise, BytesDoNotDependOnThreads) {
       y.backward(at::randn({7, 13003}));
       if (threads == 1) one = {y.detach(), x.grad()};
       EXPECT_TRUE(y.equal(one[0]) && x.grad().equal(one[1])) << threads << " threads";
-      EXPECT_TRUE(at::allclose(y, f(x.to(at::kDouble)).to(at::kFloat), 1e-6));
+      EXPECT_TRUE(at::allclose(y, f(x.to(at::kDouble)).to(at::kFloat), 1e-6, 1e-6));
     }
   }
   at::set_num_threads(before);

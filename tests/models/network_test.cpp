@@ -123,17 +123,18 @@ class EveryModel : public testing::TestWithParam<std::string> {};
 TEST_P(EveryModel, GivesTheSameBytesForAnyNumberOfThreads) {
   const int before = at::get_num_threads();
   at::Tensor logits, gradient;
-  for (const int threads : {1, 2, 4}) {
+  for (const int threads : {1, 2, 3}) {
     at::set_num_threads(threads);
     at::manual_seed(3);
-    Network network(model_config(GetParam(), 64, {}, 2, 11, 33, 0.2));
+    // More elements per layer than libtorch gives to one thread, in rows that no vector divides
+    Network network(model_config(GetParam(), 72, {}, 2, 11, 33, 0.2));
     network.initialise(5);
-    const auto x = at::randn({3, 150, 11});
-    const auto target = at::randint(33, {3, 150}, at::kLong);
+    const auto x = at::randn({4, 150, 11});
+    const auto target = at::randint(33, {4, 150}, at::kLong);
     Pass pass;
     pass.training = true;
     pass.update = at::zeros({1}, at::kLong);
-    pass.samples = at::arange(3, at::kLong);
+    pass.samples = at::arange(4, at::kLong);
     network.loss(x, target, pass).backward();
     const auto now = network.logits(x).detach();
     if (threads == 1) {

@@ -397,6 +397,31 @@ class RankTest(TemporaryFolder):
             with self.assertRaisesRegex(ValueError, r"^\[rank\] .*out is in use by another ranking; name another folder"):
                 self.rank(mixers.MinGru)
 
+    def test_a_second_ranking_cannot_start_while_the_first_one_plans(self):
+        measured, said = ranking.cost_of, []
+
+        def cost_of(*given):
+            if not said:
+                said.append("")
+                with self.assertRaisesRegex(ValueError, r"is in use by another ranking") as caught:
+                    self.rank(mixers.Attention)
+                said.append(str(caught.exception))
+            return measured(*given)
+
+        with mock.patch.object(ranking, "cost_of", cost_of):
+            found, _ = self.rank(mixers.MinGru)
+        self.assertEqual((found.name, len(said)), ("MinGru", 2))
+
+    def test_a_width_beyond_the_nearest_is_taken_if_that_is_far_too_small(self):
+        from selectivbench.network import nearest_width
+
+        def two(width):
+            if width not in (64, 128):
+                raise ValueError("64 or 128")
+            return mixers.MinGru(width)
+
+        self.assertEqual(nearest_width(two, 84_000, 2, 13, 145), 128)
+
     def test_bad_devices_and_folders_are_refused_before_any_work(self):
         with self.assertRaisesRegex(ValueError, r"^\[rank\] device, expected cpu or cuda, got 'tpu'$"):
             self.rank(mixers.MinGru, device="tpu")
@@ -460,8 +485,8 @@ class CardTest(TemporaryFolder):
         certain, uncertain = self.ranking(), self.ranking(accuracies=(0.85, 0.87))  # differences to `always`: -0.09, -0.08; -0.14, -0.11
         for form in (str, as_html, as_markdown):
             self.assertRegex(form(uncertain), r"2 of 3 \(1–2 possible\)")
-            self.assertIn("Among 3 models, mine is 2nd on memorisation (1st to 2nd possible). Two grammars support no verdict.", form(uncertain))
-            self.assertIn("mine is 2nd on memorisation. Two grammars support no verdict.", form(certain))
+            self.assertIn("Among 3 models, mine is 2nd on memorisation (1st to 2nd possible). Fewer than three grammars support no verdict.", form(uncertain))
+            self.assertIn("mine is 2nd on memorisation. Fewer than three grammars support no verdict.", form(certain))
             self.assertRegex(form(certain), r"2 of 3 \(2–2 possible\)")
             self.assertIn("accuracy by grammar", form(certain))
         wide = replace(certain.standings[0], best=1, worst=3)

@@ -92,7 +92,7 @@ class SubmissionTest(TemporaryFolder):
         for words, line in (
             ([self.root / "ranked", "--out", self.folder / "closed"], r"closed exists; delete it"),
             ([self.root / "ranked", "--out", self.folder / "My Mixer"], r"--out .*My Mixer, expected a folder name of lower-case letters"),
-            ([self.root / "ranked", "--out", self.folder / "other", "--source", __file__], r"test_share\.py is not the file that was ranked"),
+            ([self.root / "ranked", "--out", self.folder / "other", "--source", __file__], r"test_share\.py is not the file that defined the mixer when it was ranked"),
             ([self.root / "ranked", "--out", self.folder / "other", "--source", "no.py"], r"cannot read no\.py: No such file"),
             ([self.folder, "--out", self.folder / "other"], r"holds no finished ranking"),
             ([self.folder, self.folder], r"expected one folder of a ranking, got 2"),
@@ -127,7 +127,7 @@ class SubmissionTest(TemporaryFolder):
         other = self.copy("other-source")
         (other / "mixer.py").write_text("# another file\n")
         self.seal(other)
-        self.refused(other, "mixer.py is not the file that was ranked: its SHA-256 differs")
+        self.refused(other, "mixer.py is not the file that defined the mixer: its SHA-256 differs")
         (folder / "extra.html").write_text("<script>")
         self.refused(folder, "extra.html, expected only the files submission.json, runs.tar.gz")
         (self.folder / "empty").mkdir()
@@ -329,7 +329,7 @@ class SiteTest(TemporaryFolder):
         found = [(row, other) for row, other in zip(page.records, page.other) if row["task"] == "2" and row["scale"] == "small"]
         standard = {row["model"]: (row["settings"], row["n-gram"]) for row, other in found if not other}
         self.assertEqual(set(standard), {run["model"] for run in load_peers("small").runs if run["task"] == 2})
-        self.assertEqual(set(standard.values()), {("", "0.966")})
+        self.assertEqual(set(standard.values()), {("", "0.966"), ("collapsed 2 of 3 runs", "0.966")})
         forgetting = {"updates 900", "a_min 0.99, updates 900", "gap_max 50, test_gap_min 50, updates 900"}
         self.assertLessEqual(forgetting, {row["settings"] for row, other in found if other})
         self.assertEqual({row["protocol"] for row in page.records}, {"corrected", "published"})

@@ -2,6 +2,7 @@
 //   linear_attn:     phi(x) = (W1 x + c1) o (W2 x + c2), learned, shared by heads
 //   linear_attn_elu: phi(x) = elu(x) + 1, and o_t is divided by K^{-1/2} phi(q_t) . sum_{s<=t} phi(k_s) + 1e-10
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "models/ops.h"
 #include "models/registry.h"
 
@@ -51,7 +52,7 @@ class LinearAttention : public Mixer {
                             heads_of(qkv[2], h), {}, scale);
     } else {
       const auto qk_v = slices(projected, {2 * keys_, values_});
-      const auto phi = slices(at::elu(heads_of(qk_v[0], 2 * h)) + 1, {h, h}, 2);
+      const auto phi = slices(sb::elu(heads_of(qk_v[0], 2 * h)) + 1, {h, h}, 2);
       const auto v = heads_of(qk_v[1], h);
       // An additional column of ones in the values gives the sums of the keys.
       const auto one = at::ones({v.size(0), v.size(1), h, 1}, v.options());

@@ -5,6 +5,7 @@
 // initial and final state. On a GPU, many small operations are slow, so whole sequences without a carried state use
 // Fourier transforms. Powers are always computed in double: in float, an angle dt A t would be off by 1e-4.
 #include "base/torch_pch.h"
+#include "kernels/elementwise.h"
 #include "kernels/matmul.h"
 #include "models/ops.h"
 #include "models/recorded.h"
@@ -69,8 +70,9 @@ class S4d final : public Mixer {
   at::Tensor forward(const at::Tensor& frames, const Context& context) const override {
     const auto x = wide(frames);
     const auto y = (convolve(x, context) + skip_->value * x).to(frames.scalar_type());
-    const auto mixed = dropout(at::gelu(y), o_.dropout, context.dropout.at(LayerDropout::own), true);
-    return at::glu(project(mixed, out_, out_bias_), -1);
+    const auto mixed = dropout(sb::in_pieces(y, [](const at::Tensor& part) { return at::gelu(part); }), o_.dropout,
+                               context.dropout.at(LayerDropout::own), true);
+    return sb::glu(project(mixed, out_, out_bias_));
   }
 
   Taxonomy taxonomy() const override {
