@@ -19,7 +19,7 @@ inline at::ScalarType compute_type(const at::Tensor& t) {
 // a [...,M,K] b [...,K,N] with equal leading sizes. For operations without kernels for the CPU: at::matmul's sums
 // depend on the number of threads there.
 inline at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.device().is_cpu() || a.dim() < 3) return at::matmul(a, b);
+  if (!a.device().is_cpu()) return at::matmul(a, b);
   std::vector<int64_t> sizes = a.sizes().vec();
   sizes.back() = b.size(-1);
   const auto matrices = [](const at::Tensor& x) { return x.flatten(0, -3); };
