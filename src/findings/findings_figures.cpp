@@ -83,7 +83,7 @@ std::vector<FindingsFigure> findings_figures(const Rows& rows, const Claims& cla
 
 std::string figures_section(const std::vector<FindingsFigure>& figures, const std::string& folder) {
   std::string out;
-  for (const auto& figure : figures) out += formatted("\n![{}]({}/{}.svg)\n", cell(figure.title), folder, figure.name);
+  for (const auto& figure : figures) out += formatted("\n![{}]({}{}.svg)\n", cell(figure.title), folder, figure.name);
   return out.empty() ? out : "\n## Figures\n" + out;
 }
 

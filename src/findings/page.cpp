@@ -36,14 +36,8 @@ bool has_figures(const ResultsTable& table) {
   return std::any_of(table.begin(), table.end(), [](const ResultRow& row) { return !row.cells.empty(); });
 }
 
-// What a comparison of two models compares besides the mechanism in question.
-std::string networks_text(const ResultsTable& table) {
-  const std::string lines = networks_markdown(table);
-  return lines.empty() ? "" : "\nThe corrected networks differ in more than one mechanism:\n\n" + lines;
-}
-
 std::string method_text() {
-  return "\nModels are compared on the same grammars, and the number of grammars is the sample size: intervals are "
+  return "Models are compared on the same grammars, and the number of grammars is the sample size: intervals are "
          "Student's t over the differences. Differences below 1 point do not matter unless a claim says otherwise. A "
          "verdict needs three grammars, and an order six models. A verdict is withheld, with the reason in brackets, "
          "if it would follow from the ceiling of the task, if the worse of two models is below the n-gram and may be "
@@ -51,7 +45,7 @@ std::string method_text() {
          "decide, but not as one of the comparisons of its claim, and it is not counted. A diverged or collapsed run "
          "(accuracy not "
          "above that of the 1-gram) is in no mean, and its comparisons are undecided until the run is repeated. "
-         "[verdicts.md](verdicts.md) defines the verdicts. The paper's numbers are the best of six combinations of "
+         "[verdicts.md](../verdicts.md) defines the verdicts. The paper's numbers are the best of six combinations of "
          "learning rate and warm-up, chosen on its test set; the ± of a difference is the root of the sum of the "
          "squares of its ±.\n";
 }
@@ -70,62 +64,117 @@ std::string quick_text(const std::vector<ClaimVerdict>& verdicts) {
   return formatted(
       "\nAt `quick`, networks have one or two layers and {} to {} parameters, and train for minutes on two cores. "
       "Verdicts there are about networks and trainings of this size. A verdict on another kind of task requires models "
-      "that [learned their own test](verdicts.md#trained-models).\n",
+      "that [learned their own test](../verdicts.md#trained-models).\n",
       grouped(static_cast<uint64_t>(*least)), grouped(static_cast<uint64_t>(*most)));
 }
 
-// "## The claims", then a heading for every section that claims name.
-std::string claims_text(const std::vector<ClaimVerdict>& verdicts, const Claims& claims) {
-  std::vector<std::string> sections = {""};
-  for (const auto& verdict : verdicts)
-    if (std::find(sections.begin(), sections.end(), verdict.claim->section) == sections.end())
-      sections.push_back(verdict.claim->section);
+// Verdicts by the section that their claims name, in order of appearance; "" is the paper's.
+std::vector<std::pair<std::string, std::vector<ClaimVerdict>>> by_section(const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<std::pair<std::string, std::vector<ClaimVerdict>>> out = {{"", {}}};
+  for (const auto& verdict : verdicts) {
+    const std::string& name = verdict.claim->section;
+    auto it = std::find_if(out.begin(), out.end(), [&](const auto& section) { return section.first == name; });
+    if (it == out.end()) it = out.insert(out.end(), {name, {}});
+    it->second.push_back(verdict);
+  }
+  std::erase_if(out, [](const auto& section) { return section.second.empty(); });
+  return out;
+}
+
+std::string heading_of(const std::string& section) {
+  return section.empty() ? "The paper's claims" : cell(section);
+}
+
+// "## The paper's claims" and one heading per other section, each with a table of verdicts. Claims without runs are
+// only named.
+std::string overviews_text(const std::vector<ClaimVerdict>& verdicts) {
   std::string out;
-  for (const auto& section : sections) {
-    std::vector<ClaimVerdict> own;
-    for (const auto& verdict : verdicts)
-      if (verdict.claim->section == section) own.push_back(verdict);
-    if (own.empty()) continue;
-    out += formatted("\n## {}\n\n{}", section.empty() ? "The claims" : cell(section), claims_overview(own));
-    out += section.empty() ? method_text() : quick_text(own);
+  for (const auto& [section, own] : by_section(verdicts)) {
+    std::vector<ClaimVerdict> run;
+    std::vector<std::string> unrun;
+    for (const auto& verdict : own)
+      if (std::any_of(verdict.scales.begin(), verdict.scales.end(), [](const auto& s) { return s.with_runs > 0; }))
+        run.push_back(verdict);
+      else
+        unrun.push_back(claim_link(*verdict.claim, "findings/claims.md"));
+    out += formatted("\n## {}\n", heading_of(section));
+    if (!run.empty()) out += "\n" + claims_overview(run, "findings/claims.md");
+    if (const std::string decided = decided_table(run); !decided.empty())
+      out += "\nA claim is supported if all its comparisons are. These comparisons are decided:\n\n" + decided;
+    if (!unrun.empty()) out += formatted("\nNo runs yet: {}.\n", joined(unrun, "; "));
+  }
+  return out;
+}
+
+std::string claims_page(const std::vector<ClaimVerdict>& verdicts, const Claims& claims) {
+  std::string out = "# Every claim and its comparisons\n\n[Findings](../findings.md) is the summary of this page.\n\n" +
+                    method_text();
+  for (const auto& [section, own] : by_section(verdicts)) {
+    out += formatted("\n## {}\n", heading_of(section));
+    if (!section.empty()) out += quick_text(own);
     for (const auto& verdict : own) out += claim_section(verdict, claims);
   }
   return out;
 }
 
-}  // namespace
+std::string networks_text(const std::string& title, const ResultsTable& table) {
+  const std::string lines = networks_markdown(table);
+  return lines.empty() ? "" : formatted("\n{}:\n\n{}", title, lines);
+}
 
-std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source,
-                          const ValidCurves& curves) {
-  const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations);
-  const ResultsTable results = results_of(rows, claims, "paper");
-  std::string out = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations, results);
-  const auto wrong = above_ceiling(rows);
-  if (!wrong.empty()) {
-    out += "\n**Runs above their ceiling by more than four standard errors, which no causal model can be:**\n\n";
-    for (const auto& line : wrong) out += "- " + cell(line) + "\n";
-  }
-  out += "\n## Results at the paper's scale\n\n" + results_markdown(results);
-  out +=
-      "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper gives no numbers. "
-      "Tasks 2 and 4 have the n-gram of task 1, because noise of at most 0.2 leaves every symbol readable.\n";
-  out += networks_text(results);
-  if (const ResultsTable small = results_of(rows, claims, "small"); has_figures(small))
-    out += formatted("\n## Results at `small`\n\n{}.\n\n{}{}", capitalised(claims.scale("small")->title),
-                     measured_results_markdown(small), networks_text(small));
-  out += figures_section(findings_figures(rows, claims, curves), "findings");
-  out += claims_text(verdicts, claims);
-  out += deviations_section(deviations);
-  out += choices_section(rows, claims);
-  out += undecided_section(verdicts);
-  out += "\n## Runs\n\n";
+std::string runs_text(const Rows& rows) {
+  std::string out = "\n## Runs\n\n";
   const auto counts = counts_of(rows);
   if (counts.empty()) out += "- no runs\n";
   for (const auto& line : counts) out += "- " + cell(line) + "\n";
-  return out + formatted(
-                   "\n`selectivbench experiments findings` writes this page from the runs in {} and from "
-                   "`configs/experiments/claims.toml`; nothing in it is typed by hand.\n",
-                   code(source));
+  return out;
+}
+
+bool is_curve(const FindingsFigure& figure) {
+  return figure.name.starts_with("curves_");
+}
+
+}  // namespace
+
+FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::string& source,
+                             const ValidCurves& curves) {
+  const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations);
+  const ResultsTable results = results_of(rows, claims, "paper"), small = results_of(rows, claims, "small");
+  auto figures = findings_figures(rows, claims, curves);
+  const auto split = std::stable_partition(figures.begin(), figures.end(), [](const auto& f) { return !is_curve(f); });
+  const std::vector<FindingsFigure> learning(split, figures.end());
+  figures.erase(split, figures.end());
+  const std::string made_by = formatted(
+      "\n`selectivbench experiments findings` writes this page from the runs in {} and from "
+      "`configs/experiments/claims.toml`; nothing in it is typed by hand.\n",
+      code(source));
+
+  FindingsPages out;
+  out.front = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations, results);
+  const auto wrong = above_ceiling(rows);
+  if (!wrong.empty()) {
+    out.front += "\n**Runs above their ceiling by more than four standard errors, which no causal model can be:**\n\n";
+    for (const auto& line : wrong) out.front += "- " + cell(line) + "\n";
+  }
+  out.front += "\n## Results at the paper's scale\n\n" + results_markdown(results);
+  out.front +=
+      "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper gives no numbers. "
+      "Tasks 2 and 4 have the n-gram of task 1, because noise of at most 0.2 leaves every symbol readable. The "
+      "networks "
+      "differ in more than one mechanism ([sizes and parts](findings/details.md#networks)).\n";
+  if (has_figures(small))
+    out.front += formatted("\n## Results at `small`\n\n{}.\n\n{}", capitalised(claims.scale("small")->title),
+                           measured_results_markdown(small));
+  out.front += overviews_text(verdicts) + figures_section(figures, "findings/") + made_by;
+
+  out.claims = claims_page(verdicts, claims) + made_by;
+
+  out.details = "# Details of the findings\n\n[Findings](../findings.md) is the summary of this page.\n" +
+                deviations_section(deviations) + choices_section(rows, claims) + "\n## Networks\n\nThe corrected " +
+                "networks differ in more than one mechanism.\n" + networks_text("Paper's scale", results) +
+                networks_text("Scale `small`", small) + figures_section(learning, "") + undecided_section(verdicts) +
+                runs_text(rows) + made_by;
+  return out;
 }
 
 std::string top_table(const Rows& rows, const Claims& claims) {

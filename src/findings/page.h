@@ -1,4 +1,4 @@
-// Generates docs/findings.md and the results table of the README, from rows only.
+// Generates docs/findings.md, its two subpages and the results table of the README, from rows only.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,10 +8,15 @@
 
 namespace sb {
 
-// The page: summary, results, one section per claim, deviations, choices, and what would decide the undecided claims.
-// `source` is the name of the results on the page.
-std::string findings_page(const Rows& rows, const Claims& claims, const std::string& source,
-                          const ValidCurves& curves = {});
+struct FindingsPages {
+  std::string front;    // docs/findings.md: summary, results and a table of verdicts
+  std::string claims;   // docs/findings/claims.md: one section per claim, with its comparisons
+  std::string details;  // docs/findings/details.md: deviations, choices, networks, learning curves, what is missing
+};
+
+// `source` is the name of the results on the pages. Figures are in the folder findings/ next to the front page.
+FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::string& source,
+                             const ValidCurves& curves = {});
 
 // The short form of the results table.
 std::string top_table(const Rows& rows, const Claims& claims);

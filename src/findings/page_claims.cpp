@@ -130,6 +130,10 @@ std::string deviation_row(const ClaimVerdict& verdict, const std::string& compar
                    interval, evidence);
 }
 
+std::string claim_heading(const Claim& claim) {
+  return (claim.number > 0 ? formatted("Claim {}: ", claim.number) : "") + claim.title;
+}
+
 // "7 of 7 models are best with other settings there, by 0.2 to 1.2 points."
 std::string other_settings(const std::vector<Choice>& chosen, const std::vector<Choice>& checked) {
   size_t models = 0;
@@ -168,28 +172,51 @@ std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, co
   return out;
 }
 
-std::string claims_overview(const std::vector<ClaimVerdict>& verdicts) {
+std::string claim_link(const Claim& claim, const std::string& page) {
+  const std::string number = claim.number > 0 ? std::to_string(claim.number) + ". " : "";
+  return formatted("{}[{}]({}#{})", number, cell(claim.title), page, heading_anchor(claim_heading(claim)));
+}
+
+std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std::string& page) {
+  std::vector<size_t> columns;
+  for (size_t s = 0; s < verdicts.front().scales.size(); ++s)
+    if (is_shown(verdicts.front().scales[s]) &&
+        std::any_of(verdicts.begin(), verdicts.end(), [s](const auto& v) { return v.scales[s].with_runs > 0; }))
+      columns.push_back(s);
   std::string head = "| claim |", rule = "|---|";
-  for (const auto& stratum : verdicts.front().scales)
-    if (is_shown(stratum)) {
-      head += " " + where_text(stratum) + " |";
-      rule += "---|";
-    }
+  for (const size_t s : columns) {
+    head += " " + where_text(verdicts.front().scales[s]) + " |";
+    rule += "---|";
+  }
   std::string out = head + "\n" + rule + "\n";
   for (const auto& verdict : verdicts) {
-    out += formatted("| {}{} |", verdict.claim->number > 0 ? std::to_string(verdict.claim->number) + ". " : "",
-                     cell(verdict.claim->title));
-    for (const auto& stratum : verdict.scales)
-      if (is_shown(stratum)) out += " " + stratum.words() + " |";
+    out += formatted("| {} |", claim_link(*verdict.claim, page));
+    for (const size_t s : columns) out += " " + verdict.scales[s].words() + " |";
     out += "\n";
   }
   return out;
 }
 
+std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
+  std::string rows;
+  for (const auto& verdict : verdicts)
+    for (const auto& stratum : verdict.scales)
+      for (const auto& one : stratum.comparisons) {
+        const Comparison& c = *one.comparison;
+        if (c.reported || one.exact || !one.held || one.verdict == Verdict::undecided) continue;
+        rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
+                          effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
+                          cell(one.words()));
+      }
+  return rows.empty() ? ""
+                      : "| decided comparison | runs | a − b | 95 % interval | asked | verdict "
+                        "|\n|---|---|---:|---:|---:|---|\n" +
+                            rows;
+}
+
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
   const Claim& claim = *verdict.claim;
-  std::string out =
-      formatted("\n### {}{}\n\n", claim.number > 0 ? formatted("Claim {}: ", claim.number) : "", cell(claim.title));
+  std::string out = formatted("\n### {}\n\n", cell(claim_heading(claim)));
   std::string rows;
   std::vector<std::string> words, units, below;
   bool unusable = false;
@@ -286,7 +313,7 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
 }
 
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
-  std::string out = "\n## Appendix: what is missing\n";
+  std::string out = "\n## What is missing\n";
   std::vector<std::string> nowhere;  // claims without any runs
   for (const auto& verdict : verdicts) {
     std::string lines;

@@ -1,4 +1,4 @@
-// Sections of docs/findings.md, in Markdown.
+// Sections of docs/findings.md and its subpages, in Markdown.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,13 +13,18 @@ bool shows_quick(const Claim& claim);
 // The strata that the page judges: both protocols at every scale, at quick only the corrected one of shows_quick().
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim);
 
-std::string claims_overview(const std::vector<ClaimVerdict>& verdicts);
+// The claim's title, linked to its section on `page`.
+std::string claim_link(const Claim& claim, const std::string& page);
+// A table of verdicts: a row per claim, linked to its section on `page`, and a column per stratum with runs.
+std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std::string& page);
+// A table of the comparisons that are decided, of all claims; empty if there are none.
+std::string decided_table(const std::vector<ClaimVerdict>& verdicts);
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims);
 std::string deviations_section(const std::vector<ClaimVerdict>& deviations);
 std::string choices_section(const Rows& rows, const Claims& claims);
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts);
 
-// Half a page of prose: what was reproduced, what changed, and the verdicts.
+// Introduction and summary: what was reproduced, what changed, and the verdicts.
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const std::vector<ClaimVerdict>& deviations, const ResultsTable& table);
 

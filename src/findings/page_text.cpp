@@ -34,6 +34,18 @@ std::string signed_points(double value) {
   return formatted("{}{}", value < 0 ? "−" : "+", fixed(std::abs(value) * 100, 1));
 }
 
+std::string heading_anchor(const std::string& heading) {
+  std::string out;
+  for (const char c : heading)
+    if (c == ' ' || c == '-')
+      out += '-';
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || (c & 0x80) != 0)
+      out += c;
+    else if (c >= 'A' && c <= 'Z')
+      out += static_cast<char>(c + 32);
+  return out;
+}
+
 std::string capitalised(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 32);
   return text;

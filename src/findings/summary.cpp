@@ -48,11 +48,17 @@ double mean_of(const Figures& figures) {
   return estimate(accuracies).mean;
 }
 
-// "On task 1, 5 of 7 models are within 3 points of the paper, 2 of them below it. Further away are …"
-std::string reproduction(const Rows& rows, const Claims& claims) {
+std::string bullets(const std::vector<std::string>& lines) {
   std::string out;
+  for (const auto& line : lines) out += "- " + line + "\n";
+  return out;
+}
+
+// "Task 1: 6 of 7 models are within 3 points of the paper (−3.0 to +6.6), none within the paper's own ±. Further away:
+// …"
+std::string reproduction(const Rows& rows, const Claims& claims) {
+  std::vector<std::string> lines, unrun;
   size_t grammars = 0;
-  std::vector<std::string> unrun;
   for (int task = 1; task <= 3; ++task) {
     std::vector<std::string> far, failed, weak;
     size_t near = 0, inside = 0;  // inside: within the paper's own ±
@@ -76,33 +82,29 @@ std::string reproduction(const Rows& rows, const Claims& claims) {
       }
     }
     const size_t all = near + far.size();
-    if (all > 0) {
-      out += formatted(
-          " On task {}, {} models differ from the paper by {} to {} points, {} of them by at most {}; {} within "
-          "the paper's own ±.",
-          task, all, signed_points(lowest), signed_points(highest), near, fixed(near_paper * 100, 0),
-          inside == 0   ? "none is"
-          : inside == 1 ? "1 is"
-                        : formatted("{} are", inside));
-      if (!far.empty()) out += formatted(" Furthest away: {}; the reason is not known.", and_list(far));
-      if (!weak.empty())
-        out += formatted(" Below the n-gram{}: {}.", paper_too ? ", as in the paper" : "", and_list(weak));
-    } else if (failed.empty()) {
-      unrun.push_back(std::to_string(task));
-    }
-    if (!failed.empty()) out += formatted(" On task {}, runs failed: {}.", task, and_list(failed));
+    if (all == 0 && failed.empty()) unrun.push_back(std::to_string(task));
+    if (all == 0 && failed.empty()) continue;
+    std::string line = formatted("Task {}:", task);
+    if (all > 0)
+      line += formatted(" {} of {} models are within {} points of the paper ({} to {}), {} within the paper's own ±.",
+                        near, all, fixed(near_paper * 100, 0), signed_points(lowest), signed_points(highest),
+                        inside == 0 ? "none" : std::to_string(inside));
+    if (!far.empty()) line += formatted(" Further away, for an unknown reason: {}.", and_list(far));
+    if (!weak.empty())
+      line += formatted(" Below the n-gram{}: {}.", paper_too ? ", as in the paper" : "", and_list(weak));
+    if (!failed.empty()) line += formatted(" Failed runs: {}.", and_list(failed));
+    lines.push_back(line);
   }
-  if (out.empty()) return "There are no runs of the published protocol at the paper's scale yet.";
-  if (grammars == 1)
-    out +=
-        " Each of these numbers comes from one run with one setting on grammar 1, so it has no interval; the paper's "
-        "are the best of six settings, chosen on its test set, over seeds 1 to 4.";
+  if (lines.empty()) return "There are no runs of the published protocol at the paper's scale yet.\n";
   if (!unrun.empty())
-    out += formatted(" Task{} {} {} no runs at this scale yet.", unrun.size() == 1 ? "" : "s", and_list(unrun),
-                     unrun.size() == 1 ? "has" : "have");
-  return "**Reproduction.** These runs train as published, at the paper's scale. The delta family trains in bfloat16, "
-         "as published; the other models train in mixed precision, where the published code uses float32." +
-         out;
+    lines.push_back(formatted("Task{} {}: no runs yet.", unrun.size() == 1 ? "" : "s", and_list(unrun)));
+  return formatted(
+             "**Is the paper reproduced?** Published protocol, the paper's scale{}. The paper's numbers are the best "
+             "of "
+             "six settings, chosen on its test set, over seeds 1 to 4. The delta family trains in bfloat16, as "
+             "published; the other models train in mixed precision, where the published code uses float32.\n\n",
+             grammars == 1 ? ", one run per model, on grammar 1: there are no intervals" : "") +
+         bullets(lines);
 }
 
 // The learning rate chosen for a model, by its title; empty if there is none.
@@ -112,6 +114,7 @@ std::string chosen_rate(const std::vector<Choice>& choices, const std::string& t
   return "";
 }
 
+// How far the chosen settings can be trusted; empty if no model was best at an edge.
 std::string caveat(const std::vector<Choice>& choices) {
   size_t chosen = 0, edges = 0;
   for (const auto& choice : choices) {
@@ -120,14 +123,14 @@ std::string caveat(const std::vector<Choice>& choices) {
   }
   if (edges == 0) return "";
   return formatted(
-      " Settings were chosen on task 1, and {} of {} models were best at the largest or smallest learning rate tried; "
-      "verdicts on accuracies that better settings, as tried on task 3, might change are withheld.",
+      "Settings were chosen on task 1. There, {} of {} models were best at the largest or smallest learning rate "
+      "tried. A verdict is withheld if better settings, as tried on task 3, might change it.",
       edges, chosen);
 }
 
 // Why these models moved, as far as runs that differ from the published ones only in precision tell.
-std::string reasons(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task) {
-  std::vector<std::string> by_precision, figures, others;
+std::vector<std::string> reasons(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task) {
+  std::vector<std::string> by_precision, figures, others, out;
   for (const auto& gain : moved) {
     const Figures precise = figures_of_model(rows, claims, "published but no delta_bf16", gain.model, task);
     if (!precise.effects.empty() && (mean_of(precise) - gain.from) / gain.size() > .5) {
@@ -137,24 +140,35 @@ std::string reasons(const Rows& rows, const Claims& claims, const std::vector<Ga
       others.push_back(model_title(gain.model));
     }
   }
-  std::string out;
   if (!by_precision.empty())
-    out += formatted(
-        " For {}, precision alone gives at least half of this: trained as published, but in mixed precision instead of "
-        "bfloat16, {} {} (one run each).",
-        and_list(by_precision), by_precision.size() == 1 ? "it reaches" : "they reach", and_list(figures));
+    out.push_back(formatted(
+        "Task {}: precision alone gives at least half of the change for {}. Trained as published, but in mixed "
+        "precision instead of bfloat16, {} {} (one run each).",
+        task, and_list(by_precision), by_precision.size() == 1 ? "it reaches" : "they reach", and_list(figures)));
   if (!others.empty())
-    out += formatted(
-        " For {}, dropout, learning rate and in part the residual changed together, and what each of them does was "
-        "not measured.",
-        and_list(others));
+    out.push_back(formatted("Task {}: the causes were not measured separately for {}.", task, and_list(others)));
   return out;
+}
+
+// Models trained at another rate than the chosen one: "GLA at 0.002 (that run was not kept)".
+std::string lower_rates(const ResultsTable& table, const std::vector<Choice>& choices, int task) {
+  std::vector<std::string> parts;
+  for (const auto& row : table)
+    if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end())
+      if (const std::string rate = chosen_rate(choices, row.name);
+          !rate.empty() && !at->second.lr.empty() && at->second.lr != rate)
+        parts.push_back(formatted("{} at {} instead of {}{}", row.name, at->second.lr, rate,
+                                  at->second.failed_rates.contains(rate) ? "" : " (the failed run was not kept)"));
+  if (parts.empty()) return "";
+  return formatted(
+      "Task {}: training failed at the chosen learning rate, so a lower one was found on the reported grammar: {}.",
+      task, and_list(parts));
 }
 
 // Models that the corrected protocol moves by more than `near_paper`.
 std::string corrections(const Rows& rows, const Claims& claims, const ResultsTable& table,
-                        const std::vector<Choice>& choices) {
-  std::string out;
+                        const std::vector<Choice>& choices, const std::string& costliest) {
+  std::vector<std::string> lines;
   for (int task = 1; task <= 3; ++task) {
     std::vector<Gain> moved;
     bool any = false;
@@ -171,37 +185,32 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
                      [](const Gain& a, const Gain& b) { return std::abs(a.size()) > std::abs(b.size()); });
     std::vector<std::string> parts;
     for (const auto& d : moved) parts.push_back(text_of(d));
-    out += parts.empty()
-               ? formatted(" On task {}, no model moves by more than {} points.", task, fixed(near_paper * 100, 0))
-               : formatted(" On task {}, these move by more than {} points: {}.", task, fixed(near_paper * 100, 0),
-                           and_list(parts)) +
-                     reasons(rows, claims, moved, task);
+    if (parts.empty()) {
+      lines.push_back(formatted("Task {}: no model moves by more than {} points.", task, fixed(near_paper * 100, 0)));
+    } else {
+      lines.push_back(formatted("Task {}: these models move by more than {} points: {}.", task,
+                                fixed(near_paper * 100, 0), and_list(parts)));
+      for (const auto& line : reasons(rows, claims, moved, task)) lines.push_back(line);
+    }
+    if (const std::string line = lower_rates(table, choices, task); !line.empty()) lines.push_back(line);
     std::vector<std::string> worse;
     for (const auto& row : table)
       if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.not_best)
         worse.push_back(row.name);
-    for (const auto& row : table)
-      if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end())
-        if (const std::string rate = chosen_rate(choices, row.name);
-            !rate.empty() && !at->second.lr.empty() && at->second.lr != rate)
-          out += formatted(
-              " {} was trained at learning rate {}, found on the reported grammar, because training failed at the "
-              "chosen {}{}.",
-              row.name, at->second.lr, rate, at->second.failed_rates.contains(rate) ? "" : " (that run was not kept)");
     if (!worse.empty())
-      out += formatted(
-          " {} {} more with other settings that were run here, so {} not show what {} can reach: the chosen learning "
-          "rate was chosen for smaller networks.",
-          and_list(worse), worse.size() == 1 ? "reaches" : "reach",
-          worse.size() == 1 ? "this number does" : "these numbers do", worse.size() == 1 ? "the model" : "the models");
+      lines.push_back(formatted(
+          "Task {}: {} {} more with other settings that were run here, because the learning rate was chosen for "
+          "smaller networks. The table does not show what {} can reach.",
+          task, and_list(worse), worse.size() == 1 ? "reaches" : "reach",
+          worse.size() == 1 ? "this model" : "these models"));
   }
-  if (out.empty())
+  if (lines.empty())
     return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
-           "corrections change there.";
-  return "**Corrected.** These runs differ from the published ones not only in the faults, but also in the "
-         "learning rate (chosen at `small`) and, for some models, in the residual (see the lines below the table). The "
-         "differences below are the combined effect." +
-         out;
+           "corrections change there.\n";
+  if (!costliest.empty()) lines.push_back(costliest);
+  return "**What do the corrections change?** Besides the faults, the learning rate changes and for some models the "
+         "residual (see the lines below the table). The differences are the combined effect.\n\n" +
+         bullets(lines);
 }
 
 // The deviations with the largest measured costs.
@@ -232,29 +241,42 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
     std::erase_if(found, together);
     parts.push_back(formatted("{}, {} {}", first.title, and_list(models), first.place));
   }
-  return " Of the faults of the published code that were measured one at a time, the costliest: " +
-         joined(parts, "; ") + ".";
+  return "The costliest faults, measured one at a time: " + joined(parts, "; ") + ".";
 }
 
-// " (in 1 of 3)" if the verdict is about some of the parts; " (one grammar)" if none could be decided.
+// " (in 1 of 3)" if the verdict is about some of the parts.
 std::string share_text(const ScaleVerdict& stratum) {
-  if (stratum.has_one_grammar()) return " (one grammar)";
   const std::string words = stratum.words();
   const size_t at = words.find(" in ");
-  return stratum.verdict == Verdict::undecided || at == std::string::npos ? ""
-                                                                          : formatted(" ({})", words.substr(at + 1));
+  return at == std::string::npos ? "" : formatted(" ({})", words.substr(at + 1));
 }
 
-// "At `small`, corrected protocol: supported: …; contradicted: …. 4 other claims have no runs there yet."
+// "1 to 6, 8 and 11"
+std::string numbers_text(const std::vector<int>& numbers) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (end - i > 2) {
+      parts.push_back(formatted("{} to {}", numbers[i], numbers[end - 1]));
+    } else {
+      for (size_t k = i; k < end; ++k) parts.push_back(std::to_string(numbers[k]));
+    }
+    i = end;
+  }
+  return and_list(parts);
+}
+
+// Bullets: the claims by verdict, what was counted, and what one grammar cannot decide. Undecided claims are only
+// numbered; the table of verdicts has their titles.
 std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                         const std::vector<Choice>& choices) {
-  static constexpr const char* words[] = {"supported", "contradicted", "in part without the claimed effect",
-                                          "undecided"};
-  std::string out;
+  static constexpr const char* words[] = {"Supported", "Contradicted", "In part without the claimed effect"};
+  std::vector<std::string> lines;
   std::vector<std::string> counted, single;  // claims that need no training; places with one grammar
   for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
-    std::vector<std::string> titles[4];
-    size_t untested = 0;
+    std::vector<std::string> titles[3];
+    std::vector<int> undecided, untested;
     bool more = false;  // a claim has more than one grammar
     for (const auto& verdict : verdicts) {
       if (verdict.claim->number == 0) continue;
@@ -266,34 +288,42 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       }
       more |= stratum.with_runs > 0 && !stratum.has_one_grammar();
       if (stratum.with_runs == 0)
-        ++untested;
+        untested.push_back(verdict.claim->number);
+      else if (stratum.verdict == Verdict::undecided)
+        undecided.push_back(verdict.claim->number);
       else
         titles[static_cast<size_t>(stratum.verdict)].push_back(
             formatted("“{}”{}", cell(verdict.claim->title), share_text(stratum)));
     }
-    std::vector<std::string> parts;
-    for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::equivalent, Verdict::undecided}) {
-      const auto& all = titles[static_cast<size_t>(verdict)];
-      if (!all.empty()) parts.push_back(formatted("{}: {}", words[static_cast<size_t>(verdict)], and_list(all)));
-    }
-    if (parts.empty()) continue;
     const ScaleVerdict& first = verdicts.front().scales[s];
+    const std::string where = formatted("{}, {} protocol", code(first.scale->name), first.protocol);
+    std::vector<std::string> parts;
+    for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::equivalent})
+      if (const auto& all = titles[static_cast<size_t>(verdict)]; !all.empty())
+        parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, and_list(all)));
+    if (!undecided.empty())
+      parts.push_back(
+          formatted("Undecided ({}): claim{} {}. [Decided comparisons](#the-papers-claims) of these claims "
+                    "are in the table below.",
+                    where, undecided.size() == 1 ? "" : "s", numbers_text(undecided)));
+    if (parts.empty()) continue;
     if (!more) {
       single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
       continue;
     }
-    out += formatted("{}At {}, {} protocol: {}.", out.empty() ? "" : " ", code(first.scale->name), first.protocol,
-                     joined(parts, "; "));
-    if (untested > 0)
-      out += formatted(" {} other claim{} no runs there yet.", untested, untested == 1 ? " has" : "s have");
+    lines.insert(lines.end(), parts.begin(), parts.end());
+    if (!untested.empty())
+      lines.push_back(
+          formatted("No runs yet ({}): claim{} {}.", where, untested.size() == 1 ? "" : "s", numbers_text(untested)));
   }
-  if (!single.empty()) out += formatted("{}One grammar decides nothing: {}.", out.empty() ? "" : " ", and_list(single));
-  if (!counted.empty()) out += formatted("{}Counted, not trained: {}.", out.empty() ? "" : " ", and_list(counted));
-  if (out.empty()) return "No claim of the paper has runs of either protocol yet.";
+  if (!single.empty()) lines.push_back(formatted("One grammar decides nothing: {}.", and_list(single)));
+  if (!counted.empty()) lines.push_back(formatted("Counted, not trained: {}.", and_list(counted)));
+  if (lines.empty()) return "No claim of the paper has runs of either protocol yet.\n";
+  if (const std::string line = caveat(choices); !line.empty()) lines.push_back(line);
   std::vector<std::string> scales;
   for (const auto& scale : claims.scales)
     if (scale.name != "quick") scales.push_back(formatted("{} has {}", code(scale.name), scale.title));
-  return formatted("**The claims.** {}. {}{}", capitalised(joined(scales, "; ")), out, caveat(choices));
+  return formatted("**Which claims hold?** {}.\n\n", capitalised(joined(scales, "; "))) + bullets(lines);
 }
 
 }  // namespace
@@ -301,17 +331,19 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const std::vector<ClaimVerdict>& deviations, const ResultsTable& table) {
   const std::vector<Choice> choices = choices_of(rows, claims);
-  return "The paper, *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)), "
-         "compares seven sequence models on four tasks and draws conclusions about gates, forgetting, channel mixing "
-         "and attention. This page compares its results with runs of two protocols. *Published* runs train as the "
-         "published code does, with four of its faults: dropout that stops, first learning rate 0, the Transformer's "
-         "double residual, and bfloat16 in the delta family. They use this program's kernels, and gap decisions that "
-         "do "
-         "not repeat. *Corrected* runs train without dropout and without these "
-         "faults, with settings chosen on another grammar (see [what was chosen](#what-was-chosen)), or with a lower "
-         "learning rate where training failed with these. All runs are tested on unseen samples.\n\n" +
-         reproduction(rows, claims) + "\n\n" + corrections(rows, claims, table, choices) + costs(deviations) + "\n\n" +
-         conclusions(claims, verdicts, choices) + "\n";
+  return "The paper *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)) "
+         "compares seven sequence models on four tasks. It draws conclusions about gates, forgetting, channel mixing "
+         "and attention. This page repeats its experiments with two protocols:\n\n"
+         "- *Published*: training as in the published code, with four of its faults. Dropout stops, the first learning "
+         "rate is 0, the Transformer has a double residual, and the delta family trains in bfloat16. The runs use this "
+         "program's kernels, and gap decisions that do not repeat.\n"
+         "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "
+         "grammar](findings/details.md#what-was-chosen). If training failed with them, the learning rate is lower.\n\n"
+         "All runs are tested on unseen samples. [Claims](findings/claims.md) shows every comparison, "
+         "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
+         "defines the words.\n\n## In short\n\n" +
+         reproduction(rows, claims) + "\n" + corrections(rows, claims, table, choices, costs(deviations)) + "\n" +
+         conclusions(claims, verdicts, choices);
 }
 
 }  // namespace sb

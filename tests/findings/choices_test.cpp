@@ -76,7 +76,7 @@ TEST(Choices, AreMadeOnTaskOneAndCheckedOnTaskThree) {
   };
   EXPECT_EQ(best(1), "0.002");
   EXPECT_EQ(best(3), "0.001");
-  const std::string page = findings_page(rows, shipped_claims(), "results/");
+  const std::string page = findings_pages(rows, shipped_claims(), "results/").details;
   EXPECT_NE(page.find("| GLA | post | 0.002 | .4000 | chosen |"), std::string::npos) << page;
   EXPECT_NE(page.find("| GLA | post | 0.001 | .4000 | best |"), std::string::npos) << page;
 }

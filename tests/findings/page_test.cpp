@@ -7,6 +7,7 @@
 
 #include "../base/expect.h"
 #include "findings/findings_figures.h"
+#include "findings/page_text.h"
 #include "findings/results_table.h"
 #include "worlds.h"
 
@@ -16,6 +17,12 @@ namespace {
 std::vector<TableRun> whole_table(const std::string& seeds) {
   return small_runs("[grid]\ntask.number = [1, 3]\nmodel.name = " + std::string(seven) + "\nrun.seed = " + seeds + "\n",
                     [](Result& r) { set_accuracy(r, paper_table(r.model, r.task)->accuracy + wobble(r)); });
+}
+
+// The front page, then its subpages.
+std::string whole_page(const Rows& rows, const Claims& claims, const std::string& source) {
+  const FindingsPages pages = findings_pages(rows, claims, source);
+  return pages.front + pages.claims + pages.details;
 }
 
 size_t count(const std::string& text, const std::string& part) {
@@ -38,7 +45,7 @@ std::vector<TableRun> both_protocols() {
 
 TEST(FindingsPage, ReportsNoRunsForEveryClaimWithoutResults) {
   const Claims& claims = shipped_claims();
-  const std::string page = findings_page(rows_from({}), claims, "results/");
+  const std::string page = whole_page(rows_from({}), claims, "results/");
   EXPECT_EQ(count(page, "\n### "), claims.claims.size());
   EXPECT_EQ(count(page, "**No runs yet.**"), claims.claims.size());
   EXPECT_EQ(count(page, "supported ("), 0U);
@@ -49,22 +56,39 @@ TEST(FindingsPage, ReportsNoRunsForEveryClaimWithoutResults) {
 }
 
 TEST(FindingsPage, PutsClaimsOfSectionUnderItsHeading) {
-  const std::string page = findings_page(rows_from({}), shipped_claims(), "results/");
-  const size_t heading = page.find("\n## Which of the newer mechanisms buys what\n");
-  ASSERT_NE(heading, std::string::npos);
-  EXPECT_LT(page.find("\n## The claims\n"), heading);
-  EXPECT_LT(heading, page.find("\n## Deviations from the published protocol\n"));
-  EXPECT_EQ(count(page, "\nModels are compared on the same grammars"), 1U);
+  const FindingsPages pages = findings_pages(rows_from({}), shipped_claims(), "results/");
+  const auto heading = [](const std::string& page) {
+    return page.find("\n## Which of the newer mechanisms buys what\n");
+  };
+  ASSERT_NE(heading(pages.front), std::string::npos);
+  ASSERT_NE(heading(pages.claims), std::string::npos);
+  EXPECT_LT(pages.front.find("\n## The paper's claims\n"), heading(pages.front));
+  EXPECT_LT(pages.claims.find("\n## The paper's claims\n"), heading(pages.claims));
+  EXPECT_TRUE(has(pages.details, "\n## Deviations from the published protocol\n"));
+  EXPECT_EQ(count(pages.claims, "Models are compared on the same grammars"), 1U);
   for (const auto& claim : shipped_claims().claims) {
     const bool apart = !claim.section.empty();
-    EXPECT_EQ(page.find("\n### " + (claim.number > 0 ? "Claim " + std::to_string(claim.number) + ": " : "") +
-                        claim.title) > heading,
-              apart)
-        << claim.id;
-    EXPECT_EQ(page.find("| " + (claim.number > 0 ? std::to_string(claim.number) + ". " : "") + claim.title) > heading,
-              apart)
-        << claim.id;
+    const std::string number = claim.number > 0 ? "Claim " + std::to_string(claim.number) + ": " : "";
+    EXPECT_EQ(pages.claims.find("\n### " + number + claim.title + "\n") > heading(pages.claims), apart) << claim.id;
+    EXPECT_EQ(pages.front.find("[" + claim.title + "](findings/claims.md#") > heading(pages.front), apart) << claim.id;
   }
+}
+
+TEST(FindingsPage, LinksClaimsAsGitHubNamesHeadings) {
+  EXPECT_EQ(heading_anchor("Claim 2: A decay held at 0.99 or above, more_so at long-er gaps"),
+            "claim-2-a-decay-held-at-099-or-above-more_so-at-long-er-gaps");
+  EXPECT_EQ(heading_anchor("costs 10 % of it"), "costs-10--of-it");
+}
+
+TEST(FindingsPage, ListsDecidedComparisonsOnly) {
+  const std::string page = findings_pages(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/").front;
+  const size_t table = page.find("| decided comparison |");
+  ASSERT_NE(table, std::string::npos);
+  EXPECT_NE(page.find("| task 3: Gated DeltaNet − DeltaNet | corrected, small | +21.9 points |", table),
+            std::string::npos)
+      << page.substr(table, 2000);
+  EXPECT_TRUE(lacks(page.substr(table), "undecided ("));
+  EXPECT_TRUE(lacks(findings_pages(rows_from({}), shipped_claims(), "results/").front, "decided comparison"));
 }
 
 // Runs at quick say nothing about the paper's claims, which are about larger networks.
@@ -82,13 +106,14 @@ TEST(FindingsPage, ShowsQuickOnlyForClaimsBeyondThePaper) {
   runs.insert(runs.end(), table.begin(), table.end());
   const Rows rows = rows_from(runs);
   ASSERT_TRUE(judged(rows, "gates", "quick").tested);
-  const std::string page = findings_page(rows, shipped_claims(), "results/");
+  const std::string page = whole_page(rows, shipped_claims(), "results/");
   EXPECT_TRUE(has(page, "pcfg: Gated DeltaNet − DeltaNet | corrected, quick, ",
                   "At `quick`, networks have one or two layers and 83,000 to 84,500 parameters",
                   "](findings/differences_quick.svg)"));
-  const size_t claims = page.find("\n## The claims\n"), next = page.find("\n## Which of the newer");
+  const std::string front = findings_pages(rows, shipped_claims(), "results/").front;
+  const size_t claims = front.find("\n## The paper's claims\n"), next = front.find("\n## Which of the newer");
   ASSERT_LT(claims, next);
-  EXPECT_TRUE(lacks(page.substr(claims, next - claims), "quick"));
+  EXPECT_TRUE(lacks(front.substr(claims, next - claims), "quick"));
   for (const auto& figure : findings_figures(rows, shipped_claims()))
     if (figure.name == "differences_quick") {
       EXPECT_TRUE(lacks(figure.svg, "Gates help recall"));
@@ -96,49 +121,51 @@ TEST(FindingsPage, ShowsQuickOnlyForClaimsBeyondThePaper) {
 }
 
 TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
-  const std::string page = findings_page(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/");
-  EXPECT_TRUE(has(page, "**Undecided, supported in 2 of 2, 3 not run (corrected, small).** Gating and rapid forgetting",
-                  "- corrected, small: no runs of task 2: Gated DeltaNet − DeltaNet; task 1: GLA − RetNet; task 1: "
-                  "GLA − Linear attention\n- no runs: corrected, paper; published, paper\n",
-                  "| 1. Gates help recall | undecided, supported in 2 of 2, 3 not run | no runs | no runs |",
-                  "56 runs; 0 diverged, 0 collapsed"));
+  const std::string page = whole_page(rows_from(whole_table("[1, 2, 3, 4]")), shipped_claims(), "results/");
+  EXPECT_TRUE(
+      has(page, "**Undecided, supported in 2 of 2, 3 not run (corrected, small).** Gating and rapid forgetting",
+          "- corrected, small: no runs of task 2: Gated DeltaNet − DeltaNet; task 1: GLA − RetNet; task 1: "
+          "GLA − Linear attention\n- no runs: corrected, paper; published, paper\n",
+          "| 1. [Gates help recall](findings/claims.md#claim-1-gates-help-recall) | undecided, supported in 2 of 2, "
+          "3 not run |\n",
+          "56 runs; 0 diverged, 0 collapsed"));
 }
 
 TEST(FindingsPage, ReportsReproductionAndChanges) {
-  const std::string page = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
+  const std::string page = whole_page(rows_from(both_protocols()), shipped_claims(), "results/");
   EXPECT_TRUE(
       has(page,
-          "On task 1, 7 models differ from the paper by +0.0 to +6.0 points, 6 of them by at most 3; 6 are within "
-          "the paper's own ±. Furthest away: GLA +6.0 (.810 against .750); the reason is not known.",
-          "On task 1, these move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0"));
+          "Task 1: 6 of 7 models are within 3 points of the paper (+0.0 to +6.0), 6 within the paper's own ±. Further "
+          "away, for an unknown reason: GLA +6.0 (.810 against .750).",
+          "Task 1: these models move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0"));
   EXPECT_TRUE(lacks(page, "GLA −1.0"));
 }
 
 TEST(FindingsPage, SaysWhichModelsDoBetterUnderOtherSettings) {
   auto runs = both_protocols();
-  const char* words = "GLA reaches more with other settings";
+  const char* words = "Task 1: GLA reaches more with other settings";
   for (auto& run : runs)
     if (run.result.model == "gla" && run.result.config.at("model.dropout") != "0.2") set_accuracy(run.result, .82);
-  EXPECT_TRUE(lacks(findings_page(rows_from(runs), shipped_claims(), "results/"), words));
+  EXPECT_TRUE(lacks(whole_page(rows_from(runs), shipped_claims(), "results/"), words));
   for (auto& run : runs)
     if (run.result.model == "gla" && run.result.config.at("model.dropout") != "0.2") set_accuracy(run.result, .7);
-  EXPECT_TRUE(has(findings_page(rows_from(runs), shipped_claims(), "results/"), words));
+  EXPECT_TRUE(has(whole_page(rows_from(runs), shipped_claims(), "results/"), words));
 }
 
 TEST(FindingsPage, ShowsDifferenceOfPaperOnlyAtItsScale) {
-  const std::string far = findings_page(rows_from(both_protocols()), shipped_claims(), "results/");
+  const std::string far = whole_page(rows_from(both_protocols()), shipped_claims(), "results/");
   EXPECT_TRUE(has(far, "| +37.0 ± 1.4 |"));
-  const std::string near = findings_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/");
+  const std::string near = whole_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/");
   EXPECT_TRUE(lacks(near, "| +37.0 ± 1.4 |"));
 }
 
 TEST(FindingsPage, ListsChoices) {
-  const std::string none = findings_page(rows_from({}), shipped_claims(), "results/");
+  const std::string none = whole_page(rows_from({}), shipped_claims(), "results/");
   EXPECT_TRUE(has(none, "on task 1 of grammar seed 11, scale `small`"));
   const auto runs =
       small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",
                  [](Result& r) { set_accuracy(r, r.lr > 1.5e-3 ? .4 : .3); });
-  const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
+  const std::string page = whole_page(rows_from(runs), shipped_claims(), "results/");
   EXPECT_TRUE(
       has(page, "| GLA | post | 0.002 | .4000 | chosen |", "| GLA | post | 0.001 | .3000 |  |",
           "\n1 of 1 models are best at the largest or the smallest rate tried, so better rates may lie outside the "
@@ -148,13 +175,13 @@ TEST(FindingsPage, ListsChoices) {
 
 TEST(FindingsPage, DoesNotDependOnOrderOfFiles) {
   auto runs = whole_table("[1, 2, 3]");
-  const std::string page = findings_page(rows_from(runs), shipped_claims(), "results/");
+  const std::string page = whole_page(rows_from(runs), shipped_claims(), "results/");
   const std::string table = top_table(rows_from(runs), shipped_claims());
   std::mt19937_64 engine(3);
   for (int i = 0; i < 3; ++i) {
     std::shuffle(runs.begin(), runs.end(), engine);
     for (auto& run : runs) run.folder = "elsewhere/" + std::to_string(engine());
-    EXPECT_EQ(findings_page(rows_from(runs), shipped_claims(), "results/"), page);
+    EXPECT_EQ(whole_page(rows_from(runs), shipped_claims(), "results/"), page);
     EXPECT_EQ(top_table(rows_from(runs), shipped_claims()), table);
   }
 }
@@ -163,9 +190,9 @@ TEST(FindingsPage, NamesRunsAboveTheirCeiling) {
   auto runs = whole_table("[1, 2]");
   const std::string line = "- delta\\_net, task 1, seed 1: accuracy";
   ASSERT_EQ(runs[0].result.model, "delta_net");
-  EXPECT_TRUE(lacks(findings_page(rows_from(runs), shipped_claims(), "results/"), line));
+  EXPECT_TRUE(lacks(whole_page(rows_from(runs), shipped_claims(), "results/"), line));
   runs[0].result.test->ceiling->accuracy = runs[0].result.test->ceiling->upper_bound = .4;
-  EXPECT_TRUE(has(findings_page(rows_from(runs), shipped_claims(), "results/"), line));
+  EXPECT_TRUE(has(whole_page(rows_from(runs), shipped_claims(), "results/"), line));
 }
 
 std::vector<TableRun> with_n_grams() {
@@ -192,7 +219,7 @@ TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
   set_accuracy(failed->result, .0599);
   const Rows rows = rows_from(runs);
   EXPECT_TRUE(has(top_table(rows, shipped_claims()), "At learning rate 0.001 training collapsed: accuracy .060"));
-  EXPECT_TRUE(has(findings_page(rows, shipped_claims(), "results/"), "- collapsed, in no mean: transformer"));
+  EXPECT_TRUE(has(whole_page(rows, shipped_claims(), "results/"), "- collapsed, in no mean: transformer"));
 }
 
 TEST(FindingsPage, LetsARunAtALowerRateStandForACollapsedOne) {
@@ -207,7 +234,7 @@ TEST(FindingsPage, LetsARunAtALowerRateStandForACollapsedOne) {
   set_accuracy(repeat.result, .777);
   runs.push_back(repeat);
   const Rows rows = rows_from(runs);
-  const std::string table = top_table(rows, shipped_claims()), page = findings_page(rows, shipped_claims(), "results/");
+  const std::string table = top_table(rows, shipped_claims()), page = whole_page(rows, shipped_claims(), "results/");
   EXPECT_TRUE(has(table,
                   "At learning rate 0.001 training collapsed: accuracy .060, not above the 1-gram's .060. The mean has "
                   "the run at 0.0005."));
@@ -217,7 +244,7 @@ TEST(FindingsPage, LetsARunAtALowerRateStandForACollapsedOne) {
 
 TEST(FindingsPage, GivesEveryTableRowAsManyCellsAsItsHeader) {
   for (const auto& rows : {rows_from({}), rows_from(whole_table("[1]")), rows_from(both_protocols())})
-    for (const auto& text : {findings_page(rows, shipped_claims(), "results/"), top_table(rows, shipped_claims())}) {
+    for (const auto& text : {whole_page(rows, shipped_claims(), "results/"), top_table(rows, shipped_claims())}) {
       size_t cells = 0;
       for (size_t at = 0; at < text.size();) {
         const size_t end = text.find('\n', at);
@@ -242,7 +269,7 @@ TEST(FindingsFigures, ShowOnlyAvailableRuns) {
   ASSERT_EQ(figures.size(), 1U);
   EXPECT_EQ(figures[0].name, "differences_small");
   EXPECT_TRUE(has(figures[0].svg, "Gates help recall"));
-  EXPECT_TRUE(has(findings_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/"),
+  EXPECT_TRUE(has(whole_page(rows_from(whole_table("[1, 2, 3]")), shipped_claims(), "results/"),
                   "](findings/differences_small.svg)"));
 }
 

@@ -116,7 +116,7 @@ TEST(Verdicts, FollowFromTheirIntervals) {
       EXPECT_EQ(v.parts, parts);
       EXPECT_EQ(v.verdict == Verdict::supported, supported == parts) << claim.id;
     }
-    EXPECT_FALSE(findings_page(rows, shipped_claims(), "results/").empty());
+    EXPECT_FALSE(findings_pages(rows, shipped_claims(), "results/").front.empty());
   }
   EXPECT_GT(seen[Verdict::supported], 20U);
   EXPECT_GT(seen[Verdict::contradicted], 20U);

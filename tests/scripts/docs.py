@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 program, root = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-pages = {path: path.read_text() for path in [*sorted(root.glob("*.md")), *sorted((root / "docs").glob("*.md"))]}
+pages = {path: path.read_text() for path in [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]}
 README_WORDS = 900
 faults, links, commands, transcripts = [], 0, 0, 0
 

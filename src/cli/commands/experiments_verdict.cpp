@@ -119,24 +119,27 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   const fs::path results = fs::path(options.results).lexically_normal();
   const std::string source = (results.has_filename() ? results : results.parent_path()).filename().string() + "/";
   const ValidCurves curves = read_valid_curves(rows);
-  const std::string page = findings_page(rows, claims, source, curves);
+  const FindingsPages pages = findings_pages(rows, claims, source, curves);
   // Everything is computed before anything is written.
   std::vector<std::pair<std::string, std::string>> stale;  // path, content
-  // The figures are in the folder findings/ next to the page, and are written before it.
-  const fs::path figures = fs::path(options.out).parent_path() / "findings";
+  const auto add = [&stale](const std::string& path, const std::string& content) {
+    if (current(path) != content) stale.emplace_back(path, content);
+  };
+  // Figures and subpages are in the folder findings/ next to the page, and are written before it.
+  const fs::path folder_of_parts = fs::path(options.out).parent_path() / "findings";
   if (options.out != "-") {
-    for (const auto& figure : findings_figures(rows, claims, curves)) {
-      const std::string path = (figures / (figure.name + ".svg")).string();
-      if (current(path) != figure.svg) stale.emplace_back(path, figure.svg);
-    }
-    if (current(options.out) != page) stale.emplace_back(options.out, page);
+    for (const auto& figure : findings_figures(rows, claims, curves))
+      add((folder_of_parts / (figure.name + ".svg")).string(), figure.svg);
+    add((folder_of_parts / "claims.md").string(), pages.claims);
+    add((folder_of_parts / "details.md").string(), pages.details);
+    add(options.out, pages.front);
   }
   if (!options.readme.empty()) {
     const std::string readme = read_file(options.readme, kMaxPageBytes);
     const std::string made = with_table(readme, top_table(rows, claims), options.readme);
     if (made != readme) stale.emplace_back(options.readme, made);
   }
-  if (options.out == "-") print(page);
+  if (options.out == "-") print(pages.front);
   for (const auto& note : rows.notes)
     if (note.kind == Note::Kind::left_out) complain("note: " + note);
   for (const auto& line : above_ceiling(rows)) complain("wrong: " + line);
@@ -148,7 +151,7 @@ Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
   for (const auto& [path, content] : stale) {
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty()) make_folder("experiments findings --out", folder.string());
-    folder == figures ? replace_file(path, content) : write_file_atomically(path, content);
+    folder == folder_of_parts ? replace_file(path, content) : write_file_atomically(path, content);
   }
   return Exit::done;
 }
@@ -173,12 +176,15 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
 
   auto page = std::make_shared<PageOptions>();
   Arguments& writes = program.command(
-      "experiments findings", "Write docs/findings.md and the README's table from results",
+      "experiments findings",
+      "Write docs/findings.md, its subpages and figures in docs/findings, and the README's table from results",
       {"selectivbench experiments findings --results results --out docs/findings.md --readme README.md",
        "selectivbench experiments findings --results results --out docs/findings.md --readme README.md --check"},
       [page, defaults] { return findings(*page, defaults); });
   writes.text("--results", page->results, "DIR", "Folder of results");
-  writes.text("--out", page->out, "FILE", "The page, - for standard output");
+  writes.text(
+      "--out", page->out, "FILE",
+      "The page; subpages and figures go into the folder findings next to it. -: only the page, to standard output");
   writes.text("--readme", page->readme, "FILE", "Also update the results table between the markers in this file");
   writes.flag("--check", page->check, "Write nothing; exit code 1 if a file is out of date");
   writes.text("--claims", page->claims, "FILE", "Use the claims of this file instead of the shipped ones");
