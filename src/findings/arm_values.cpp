@@ -210,6 +210,9 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
   };
   for (const auto& [unit, all] : accuracies) arm.accuracies[unit] = mean(all);
   arm.swept |= group.candidates.size() > 1;
+  if (group.chosen)
+    if (const auto& runs = group.candidates[*group.chosen].runs; !runs.empty())
+      arm.lr = plain_value(key_of(rows.runs[runs.front()].result.config, "train.lr"));
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;
   for (auto& [unit, all] : values) {

@@ -75,7 +75,7 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task)
   return out;
 }
 
-double open_gain(const Rows& rows, const Claims& claims, const std::string& model) {
+double open_gain(const Rows& rows, const Claims& claims, const std::string& model, const std::string& used) {
   const auto of_model = [&](int task) {
     std::vector<Choice> out = choices_of(rows, claims, task);
     std::erase_if(out, [&](const Choice& choice) { return choice.model != model; });
@@ -105,18 +105,21 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
   for (const int task : {2, 3}) {
     const std::vector<Choice> others = of_model(task);
     const auto best = best_of(others);
-    const auto same = std::find_if(others.begin(), others.end(), [&](const Choice& choice) {
-      return choice.variant == chosen->variant && choice.lr == chosen->lr && choice.valid;
-    });
+    const auto tried_at = [&](const Variant& variant, const std::string& lr) {
+      return std::find_if(others.begin(), others.end(), [&](const Choice& choice) {
+        return choice.variant == variant && choice.lr == lr && choice.valid;
+      });
+    };
+    auto same = tried_at(chosen->variant, used);
+    if (same == others.end()) same = tried_at(chosen->variant, chosen->lr);
     if (best == others.end() || same == others.end()) continue;
     const std::set<double> more = rates_of(others);
     const bool beyond = rate == *rates.rbegin() ? *more.rbegin() > rate : *more.begin() < rate;
     checked |= beyond && variants_of(others) == variants;
     // A rate beyond the largest may give as much again as the last step did.
-    const auto step = std::find_if(others.begin(), others.end(), [&](const Choice& choice) {
-      return choice.variant == best->variant && choice.lr == chosen->lr && choice.valid;
-    });
+    const auto step = tried_at(best->variant, chosen->lr);
     const double by_rate = rate_of(*best) == *more.rbegin() && step != others.end() ? *best->valid - *step->valid : 0;
+    gain = std::max(gain, same == best ? by_rate : 0);
     for (const auto& other : others)
       if (&other != &*same && other.valid)
         gain = std::max(gain, *other.valid - *same->valid + 2 * std::hypot(other.error, same->error) +

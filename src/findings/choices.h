@@ -34,11 +34,12 @@ struct Choice {
 // By model, in the paper's order. Settings are chosen on task 1; other tasks only show whether they would differ.
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task = 1);
 
-// How much accuracy other settings might still give this model: the largest gain of another setting over the chosen one
-// where other tasks were tried on the grammar of the choices, plus two standard errors as if the two were measured on
-// different samples; if the best rate there is the largest, what the rate gave counts twice. 1 if the chosen rate is
-// the largest or smallest tried, and no other task was tried with all variants and a rate beyond it. 0 if nothing was
-// chosen for this model, or from one rate.
-double open_gain(const Rows& rows, const Claims& claims, const std::string& model);
+// How much accuracy other settings might still give this model, whose runs use the learning rate `used`: the largest
+// gain of another setting over this one (or over the chosen one, if this rate was not tried) where other tasks were
+// tried on the grammar of the choices, plus two standard errors as if the two were measured on different samples; if
+// the best rate there is the largest, what the rate gave counts once more. 1 if the chosen rate is the largest or
+// smallest tried, and no other task was tried with all variants and a rate beyond it. 0 if nothing was chosen for this
+// model, or from one rate.
+double open_gain(const Rows& rows, const Claims& claims, const std::string& model, const std::string& used);
 
 }  // namespace sb

@@ -72,7 +72,7 @@ std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
 
 // Titles of the arms that might gain enough from other settings to change the verdict.
 std::vector<std::string> open_models(const Rows& rows, const Claims& claims, const Comparison& c,
-                                     const Estimate& effect, Verdict verdict) {
+                                     const Figures& figures, const Estimate& effect, Verdict verdict) {
   std::vector<std::string> out;
   if (!c.kind.empty() || (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy) ||
       c.a.size() != 1 || c.b.size() != 1)
@@ -80,7 +80,7 @@ std::vector<std::string> open_models(const Rows& rows, const Claims& claims, con
   for (const double sign : {1., -1.}) {
     const ArmModel& arm = (sign > 0 ? c.a : c.b).front();
     Estimate moved = effect;
-    moved.mean += sign * open_gain(rows, claims, arm.model);
+    moved.mean += sign * open_gain(rows, claims, arm.model, (sign > 0 ? figures.a : figures.b).lr);
     if (verdict_of(c, moved) != verdict) out.push_back(arm.text());
   }
   return out;
@@ -113,7 +113,7 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   out.withheld = why_withheld(out, by_interval);
   if (out.withheld.empty() && out.effect.n >= least_grammars && scale.name == claims.choice_scale &&
       protocol == corrected_protocol) {
-    out.open = open_models(rows, claims, comparison, out.effect, by_interval);
+    out.open = open_models(rows, claims, comparison, out.figures, out.effect, by_interval);
     if (!out.open.empty())
       out.withheld = formatted("{} as run; settings of {} open", to_string(by_interval), joined(out.open, " and "));
   }

@@ -73,8 +73,10 @@ QueueStep step_of(const TomlValue& block, const std::vector<Experiment>& all) {
       step.scale = scale_of(member);
     } else if (member.key == "where") {
       step.where = texts_of(member, "step");
+    } else if (member.key == "set") {
+      step.set = texts_of(member, "step");
     } else {
-      throw unknown_key(member, "step", {"title", "experiment", "scale", "where"});
+      throw unknown_key(member, "step", {"title", "experiment", "scale", "where", "set"});
     }
   }
   require(!step.title.empty() && !step.experiment.empty() && !step.scale.empty(), "step",

@@ -40,6 +40,7 @@ struct QueueStep {
   std::string title;  // "a: task 1, small"
   std::string experiment, scale;
   std::vector<std::string> where;  // conditions of keep_where
+  std::vector<std::string> set;    // overrides of experiment_suite
 };
 std::vector<QueueStep> read_queue(const std::string& shipped, const std::vector<Experiment>& all);
 std::vector<QueueStep> parse_queue(std::string_view text, const std::string& path, const std::vector<Experiment>& all);

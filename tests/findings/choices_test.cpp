@@ -83,10 +83,13 @@ TEST(Choices, AreMadeOnTaskOneAndCheckedOnTaskThree) {
 
 // Mamba is 5 points above GLA on task 3; on the grammar of the choices GLA is best at the largest rate of task 1, and
 // gains `gain` from a larger one on task 3.
-ComparisonVerdict mamba_over_gla(std::optional<double> gain, const char* other_rate = "4e-3", double error = 0) {
+// `used` is the rate of the compared runs, `beyond` what a rate of 8e-3 gains there.
+ComparisonVerdict mamba_over_gla(std::optional<double> gain, const char* other_rate = "4e-3", double error = 0,
+                                 const char* used = "2e-3", std::optional<double> beyond = {}) {
   const std::string grid = "[grid]\nmodel.name = [\"gla\", \"mamba\"]\n";
-  auto runs = small_runs("[task]\nnumber = 3\n[train]\nlr = 2e-3\n" + grid + "run.seed = [1, 2, 3, 4]\n",
-                         [](Result& r) { set_accuracy(r, (r.model == "gla" ? .85 : .9) + wobble(r)); });
+  auto runs =
+      small_runs("[task]\nnumber = 3\n[train]\nlr = " + std::string(used) + "\n" + grid + "run.seed = [1, 2, 3, 4]\n",
+                 [](Result& r) { set_accuracy(r, (r.model == "gla" ? .85 : .9) + wobble(r)); });
   const auto add = [&](const std::string& text, double at, double better) {
     for (auto& run : small_runs(text + grid + "run.seed = [11]\n",
                                 [&](Result& r) { set_accuracy(r, .8 + (r.lr > at ? better : 0)); })) {
@@ -98,6 +101,7 @@ ComparisonVerdict mamba_over_gla(std::optional<double> gain, const char* other_r
   add("[task]\nnumber = 1\n[train]\nlr = 2e-3\n", 1.5e-3, .01);
   if (gain) add("[task]\nnumber = 3\n[train]\nlr = 2e-3\n", 3e-3, 0);
   if (gain) add("[task]\nnumber = 3\n[train]\nlr = " + std::string(other_rate) + "\n", 3e-3, *gain);
+  if (beyond) add("[task]\nnumber = 3\n[train]\nlr = 8e-3\n", 3e-3, *beyond);
   const auto rows = rows_from(runs);
   for (auto& one : judged(rows, "complementary_gating").comparisons)
     if (one.comparison->name() == "task 3: Mamba − GLA") return one;
@@ -117,6 +121,17 @@ TEST(Choices, VerdictsHoldForOtherSettingsToo) {
   EXPECT_EQ(mamba_over_gla(.03).words(), "undecided (supported as run; settings of GLA open)");
   EXPECT_EQ(mamba_over_gla(0, "1e-3").words(), "undecided (supported as run; settings of GLA open)")
       << "no larger rate was tried";
+}
+
+TEST(Choices, CompareWithTheRateThatWasRun) {
+  EXPECT_EQ(mamba_over_gla(.045, "4e-3", 0, "4e-3").words(), "undecided (supported as run; settings of GLA open)")
+      << "a rate beyond the largest may give as much again";
+  EXPECT_EQ(mamba_over_gla(.02, "4e-3", 0, "4e-3").words(), "supported") << "and leaves 3 points";
+  EXPECT_EQ(mamba_over_gla(.045, "4e-3", 0, "4e-3", .01).words(), "supported") << "the rate beyond is worse";
+  EXPECT_EQ(mamba_over_gla(.045, "4e-3", 0, "2e-3", .01).words(), "undecided (supported as run; settings of GLA open)")
+      << "the runs do not use the best rate";
+  EXPECT_EQ(mamba_over_gla(.045, "4e-3", 0, "4e-3", .09).words(), "undecided (supported as run; settings of GLA open)")
+      << "nor here";
 }
 
 TEST(Choices, StayOpenIfVariantLacksBestRate) {

@@ -25,9 +25,10 @@ std::set<std::string> ids(const Suite& suite) {
   return out;
 }
 
-Suite at(const std::string& name, const std::string& scale, bool sweep = false) {
+Suite at(const std::string& name, const std::string& scale, bool sweep = false,
+         const std::vector<std::string>& set = {}) {
   const auto all = read_catalogue(configs);
-  return experiment_suite(find_experiment(all, name, "test"), {scale, sweep}, {}, shipped_rules());
+  return experiment_suite(find_experiment(all, name, "test"), {scale, sweep}, set, shipped_rules());
 }
 
 TEST(Experiments, CatalogueHasEveryExperiment) {
@@ -184,12 +185,19 @@ TEST(Experiments, QueueSelectsExistingGpuRuns) {
   const auto steps = read_queue(configs, all);
   ASSERT_GE(steps.size(), 12U);
   std::vector<size_t> counts;
+  size_t set = 0;
   for (const auto& step : steps) {
-    Suite suite = at(step.experiment, step.scale);
+    Suite suite = at(step.experiment, step.scale, false, step.set);
     if (!step.where.empty()) keep_where(suite, step.where, "queue");
     counts.push_back(suite.runs.size());
     for (const auto& run : suite.runs) EXPECT_EQ(run.values.train.device, DeviceKind::cuda) << step.title;
+    if (step.set == std::vector<std::string>{"train.lr=8e-3"}) {
+      ++set;
+      EXPECT_EQ(suite.runs.size(), 7U * 4) << step.title;
+      for (const auto& run : suite.runs) EXPECT_EQ(run.values.train.lr, 8e-3) << step.title;
+    }
   }
+  EXPECT_EQ(set, 1U) << "the step with settings of its own";
   EXPECT_EQ(counts[0], 7U + 2) << "A: the reproduction";
   EXPECT_EQ(counts[1], 7U) << "B: the same models, corrected";
   EXPECT_EQ(counts[4], 9U * 4) << "D: task 1";

@@ -34,8 +34,8 @@ std::vector<StepState> look(const KnownRuns& known) {
   CostTable costs = shipped_costs();
   std::vector<std::pair<StepState, Suite>> steps;
   for (const auto& step : read_queue(rules.shipped, all)) {
-    Suite suite =
-        experiment_suite(find_experiment(all, step.experiment, "experiments queue"), {step.scale, false}, {}, rules);
+    Suite suite = experiment_suite(find_experiment(all, step.experiment, "experiments queue"), {step.scale, false},
+                                   step.set, rules);
     if (!step.where.empty()) keep_where(suite, step.where, "experiments queue");
     for (const auto& run : suite.runs)
       if (const auto* folder = known.find(run.run_id))
@@ -66,6 +66,7 @@ std::vector<StepState> look(const KnownRuns& known) {
 std::string command_of(const StepState& state, const Options& options) {
   std::string out = "selectivbench experiments run " + state.step.experiment + " --scale " + state.step.scale;
   for (const auto& each : state.step.where) out += " --where " + each;
+  for (const auto& each : state.step.set) out += " --set " + each;
   for (const auto& each : options.results) out += " --reuse " + one_line(each);
   return out + " --time-limit 9m --out runs/" + state.step.scale;
 }
@@ -96,6 +97,7 @@ Exit run(Options options) {
                                                   {"experiment", state.step.experiment},
                                                   {"scale", state.step.scale},
                                                   {"where", state.step.where},
+                                                  {"set", state.step.set},
                                                   {"runs", state.runs},
                                                   {"done", state.done},
                                                   {"of_steps_above", state.above},
