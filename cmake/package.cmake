@@ -19,7 +19,7 @@ set(CPACK_PACKAGE_HOMEPAGE_URL "https://arxiv.org/abs/2601.12598")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "benchmark of selectivity in sequence models")
 set(CPACK_PACKAGE_DESCRIPTION
     "How well sequence models keep what matters: sequences from random automata
-with ambiguous symbols, gaps and noise, twelve models, and the exact ceiling
+with ambiguous symbols, gaps and noise, 21 models, and the exact ceiling
 beside every accuracy.
 
 Compiled for: ${SB_PROCESSOR}.")

@@ -212,7 +212,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
   arm.swept |= group.candidates.size() > 1;
   if (group.chosen)
     if (const auto& runs = group.candidates[*group.chosen].runs; !runs.empty())
-      arm.lr = plain_value(key_of(rows.runs[runs.front()].result.config, "train.lr"));
+      arm.rates.insert(plain_value(key_of(rows.runs[runs.front()].result.config, "train.lr")));
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;
   for (auto& [unit, all] : values) {

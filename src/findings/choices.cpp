@@ -118,8 +118,9 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
     checked |= beyond && variants_of(others) == variants;
     // A rate beyond the largest may give as much again as the last step did.
     const auto step = tried_at(best->variant, chosen->lr);
-    const double by_rate = rate_of(*best) == *more.rbegin() && step != others.end() ? *best->valid - *step->valid : 0;
-    gain = std::max(gain, same == best ? by_rate : 0);
+    const bool largest = rate_of(*best) == *more.rbegin() && step != others.end() && step != best;
+    const double by_rate = largest ? *best->valid - *step->valid : 0;
+    if (same == best && largest) gain = std::max(gain, by_rate + 2 * std::hypot(best->error, step->error));
     for (const auto& other : others)
       if (&other != &*same && other.valid)
         gain = std::max(gain, *other.valid - *same->valid + 2 * std::hypot(other.error, same->error) +

@@ -72,6 +72,7 @@ Claim claim_of(const TomlValue& block, bool deviation) {
                        {"section", text_into(out.section, 100)},
                        {"paper", text_into(out.paper, 4000)},
                        {"untested", text_into(out.untested, 4000)},
+                       {"exploratory", [&](auto& member) { out.exploratory = toml_strings(member); }},
                        {"in_code", [&](auto& member) { out.in_code = toml_truth(member); }},
                        {"statistic", by_default},
                        {"asks", by_default},
@@ -141,6 +142,8 @@ void add_block(Claims& out, const std::string& key, const TomlValue& block) {
     out.scales.push_back(scale);
   } else if (key == "task") {
     add_task(out, block);
+  } else if (key == "missing") {
+    read_members(block, {{"text", text_into(out.missing.emplace_back(), 2000)}});
   } else if (key == "published") {
     PublishedFigures figures = published_of(block);
     if (out.published_figures(figures.id)) throw toml_fault("a second table " + figures.id, block.place);
@@ -153,12 +156,16 @@ void add_block(Claims& out, const std::string& key, const TomlValue& block) {
 }
 
 void check_scales(const Claims& claims, const std::string& path) {
-  for (const auto& claim : claims.claims)
+  const auto check = [&](const Claim& claim, const char* key, const std::string& scale) {
+    if (!claims.scale(scale))
+      throw bad_input("claims", formatted("{}: expected a [[scale]] in {}, got '{}', {}", claim.id, key,
+                                          printable(scale), printable(path, 200)));
+  };
+  for (const auto& claim : claims.claims) {
+    for (const auto& scale : claim.exploratory) check(claim, "exploratory", scale);
     for (const auto& one : claim.comparisons)
-      for (const auto& [scale, keys] : one.claim_keys_at)
-        if (!claims.scale(scale))
-          throw bad_input("claims", formatted("{}: expected a [[scale]] in at_scale, got '{}', {}", claim.id,
-                                              printable(scale), printable(path, 200)));
+      for (const auto& [scale, keys] : one.claim_keys_at) check(claim, "at_scale", scale);
+  }
 }
 
 void check_published(const Claims& claims, const std::string& path) {
@@ -283,7 +290,7 @@ const PublishedFigures* Claims::published_figures(const std::string& id) const {
 Claims parse_claims(std::string_view text, const std::string& path) {
   if (text.size() > kMaxClaimsBytes) throw bad_input("claims", "longer than 1 MiB, " + printable(path, 200));
   const TomlValue document = parse_toml(text, path);
-  const std::vector<std::string> blocks = {"scale", "task", "published", "claim", "deviation"};
+  const std::vector<std::string> blocks = {"scale", "task", "published", "missing", "claim", "deviation"};
   Claims out;
   for (const auto& member : *document.table()) {
     if (member.key == "choices") {
@@ -294,7 +301,7 @@ Claims parse_claims(std::string_view text, const std::string& path) {
       continue;
     }
     if (std::find(blocks.begin(), blocks.end(), member.key) == blocks.end())
-      throw unknown_toml_key(member, {"choices", "scale", "task", "published", "claim", "deviation"});
+      throw unknown_toml_key(member, {"choices", "scale", "task", "published", "missing", "claim", "deviation"});
     if (!member.value.list()) throw toml_fault("expected blocks [[" + member.key + "]]", member.value.place);
     for (const auto& block : *member.value.list()) add_block(out, member.key, block);
   }

@@ -33,11 +33,15 @@
 //   at_scale = {small = {task.length = 256}}        # the same for the runs of one scale, optional
 //   paper = "..."                                   # a paragraph on the paper's own figures, optional
 //   untested = "..."                                # what the comparisons do not show, optional
+//   exploratory = ["quick"]                         # scales at which trainings or networks were changed after first runs
 //   statistic = "accuracy"
 //   asks = "above"                                  # of a - b: above, below, at_least or at_most
 //   delta = 0.01                                    # smallest difference that matters
 //   in_distribution = 0.1                           # what a trained model may lack on its own test, optional
 //   comparisons = [{a = "gated_delta_net", b = "delta_net", task = [1, 2, 3]}]
+//
+//   [[missing]]                                     # a question that no comparison asks yet
+//   text = "..."
 //
 //   [[deviation]]                                   # a deviation of the published protocol
 //   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
@@ -151,6 +155,7 @@ struct Claim {
   std::string id, title, sentence, section;
   int number = 0;
   std::string paper, untested;
+  std::vector<std::string> exploratory;
   bool in_code = true;  // of a deviation: false if only the paper's text has it
   std::vector<Comparison> comparisons;
 };
@@ -179,6 +184,7 @@ struct Claims {
   std::map<int, ConfigMap> task_keys;
   std::vector<PublishedFigures> published;
   std::vector<Claim> claims, deviations;
+  std::vector<std::string> missing;
 
   const Claim* find(const std::string& id) const;  // a claim or a deviation
   const Scale* scale(const std::string& name) const;

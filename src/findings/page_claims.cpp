@@ -1,6 +1,7 @@
 #include "findings/page_claims.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -60,6 +61,37 @@ void say(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
+bool is_exploratory(const Claim& claim, const ScaleVerdict& stratum) {
+  return contains(claim.exploratory, stratum.scale->name) && stratum.with_runs > 0;
+}
+
+double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units) {
+  std::vector<double> out;
+  for (const auto& [unit, value] : values)
+    if (units.contains(unit)) out.push_back(value);
+  return out.empty() ? NAN : estimate(out).mean;
+}
+
+// "Ceiling (n-gram), corrected, small: task 1 .999 (.967); task 3 .998 (.834)." of the comparisons of accuracies.
+std::string ceilings_text(const ScaleVerdict& stratum) {
+  std::vector<std::string> parts;
+  std::set<std::string> places;
+  bool n_grams = false;
+  for (const auto& one : stratum.comparisons) {
+    const Comparison& c = *one.comparison;
+    const bool accuracies = c.statistic == Statistic::accuracy || c.statistic == Statistic::gap_accuracy;
+    if (!accuracies || one.effect.n == 0 || !places.insert(c.place_text()).second) continue;
+    const double ceiling = mean_over(one.figures.a.ceilings, one.figures.effects),
+                 n_gram = mean_over(one.figures.a.n_grams, one.figures.effects);
+    if (std::isnan(ceiling)) continue;
+    n_grams |= !std::isnan(n_gram);
+    parts.push_back(formatted("{} {}{}", c.place_text(), share(ceiling),
+                              std::isnan(n_gram) ? "" : formatted(" ({})", share(n_gram))));
+  }
+  if (parts.empty()) return "";
+  return formatted("Ceiling{}, {}: {}.", n_grams ? " (n-gram)" : "", where_text(stratum), cell(joined(parts, "; ")));
+}
+
 // What the comparisons that change one mechanism of a model say; empty if all do, or none has runs. The others compare
 // whole models, which differ in more than one mechanism.
 std::string isolated_text(const ScaleVerdict& stratum) {
@@ -99,6 +131,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
       for (const auto& run : arm->repeated) say(below, "Repeated: " + cell(run) + ".");
     }
   }
+  if (const std::string line = ceilings_text(stratum); !line.empty()) say(below, line);
   if (const std::string line = isolated_text(stratum); !line.empty()) say(below, line);
   for (const auto& line : lost_lines(lost_of(stratum))) say(below, cell(line) + ".");
   return out;
@@ -191,7 +224,9 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
   std::string out = head + "\n" + rule + "\n";
   for (const auto& verdict : verdicts) {
     out += formatted("| {} |", claim_link(*verdict.claim, page));
-    for (const size_t s : columns) out += " " + verdict.scales[s].words() + " |";
+    for (const size_t s : columns)
+      out += formatted(" {}{} |", verdict.scales[s].words(),
+                       is_exploratory(*verdict.claim, verdict.scales[s]) ? " (exploratory)" : "");
     out += "\n";
   }
   return out;
@@ -199,6 +234,7 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
 
 std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
+  bool exploratory = false;
   for (const auto& verdict : verdicts)
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons) {
@@ -206,12 +242,15 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
         if (c.reported || one.exact || !one.held || one.verdict == Verdict::undecided) continue;
         rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
-                          cell(one.words()));
+                          cell(one.words()) + (is_exploratory(*verdict.claim, stratum) ? " (exploratory)" : ""));
+        exploratory |= is_exploratory(*verdict.claim, stratum);
       }
-  return rows.empty() ? ""
-                      : "| decided comparison | runs | a − b | 95 % interval | asked | verdict "
-                        "|\n|---|---|---:|---:|---:|---|\n" +
-                            rows;
+  if (rows.empty()) return "";
+  return "| decided comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" +
+         rows +
+         (exploratory ? "\n*Exploratory*: the training or a network was changed after first runs of the same "
+                        "comparison, so the verdict needs new runs to confirm it.\n"
+                      : "");
 }
 
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
@@ -221,7 +260,9 @@ std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
   std::vector<std::string> words, units, below;
   bool unusable = false;
   for (const auto& stratum : verdict.scales) {
-    if (stratum.with_runs > 0) words.push_back(formatted("{} ({})", stratum.words(), where_text(stratum)));
+    if (stratum.with_runs > 0)
+      words.push_back(formatted("{} ({}{})", stratum.words(), is_exploratory(claim, stratum) ? "exploratory, " : "",
+                                where_text(stratum)));
     rows += comparison_rows(stratum, units, below);
     unusable |= stratum.has_only_unusable_runs();
   }
@@ -312,8 +353,10 @@ std::string choices_section(const Rows& rows, const Claims& claims) {
   return out;
 }
 
-std::string undecided_section(const std::vector<ClaimVerdict>& verdicts) {
+std::string undecided_section(const std::vector<ClaimVerdict>& verdicts, const std::vector<std::string>& missing) {
   std::string out = "\n## What is missing\n";
+  if (!missing.empty()) out += "\nQuestions that no comparison asks yet:\n\n";
+  for (const auto& text : missing) out += "- " + cell(text) + "\n";
   std::vector<std::string> nowhere;  // claims without any runs
   for (const auto& verdict : verdicts) {
     std::string lines;

@@ -22,7 +22,7 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts);
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims);
 std::string deviations_section(const std::vector<ClaimVerdict>& deviations);
 std::string choices_section(const Rows& rows, const Claims& claims);
-std::string undecided_section(const std::vector<ClaimVerdict>& verdicts);
+std::string undecided_section(const std::vector<ClaimVerdict>& verdicts, const std::vector<std::string>& missing);
 
 // Introduction and summary: what was reproduced, what changed, and the verdicts.
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,

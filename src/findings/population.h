@@ -41,7 +41,7 @@ struct ArmFigures {
   std::vector<int64_t> params;          // of the networks, one per model and level
   std::optional<int64_t> gate_parameters;
   bool swept = false;                                         // its learning rate was selected from several
-  std::string lr;                                             // of the setting that counts; plain text
+  std::set<std::string> rates;                                // learning rates of the settings that count
   std::map<std::pair<std::string, Unit>, OwnTest> own_tests;  // by model and grammar, if verdicts need them
 };
 

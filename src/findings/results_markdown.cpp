@@ -9,14 +9,13 @@
 namespace sb {
 namespace {
 
-// Whether the table has the column at all: the paper has no figures for task 4.
-bool exists(const ResultPlace& place) {
-  return place.first < result_tasks || place.second != ResultColumn::paper;
-}
-
 // Whether an interval contains every accuracy.
 bool says_nothing(const Interval& interval) {
   return interval.low < 0 && interval.high > 1;
+}
+
+bool is_cut(const Interval& interval) {
+  return leaves_shares(interval) && !says_nothing(interval);
 }
 
 std::string superscript(size_t number) {
@@ -28,10 +27,10 @@ std::string superscript(size_t number) {
 
 class Printer {
  public:
-  Printer(const ResultsTable& table, bool brief, bool all) : table_(table), brief_(brief) {
+  Printer(const ResultsTable& table, bool brief) : table_(table), brief_(brief) {
     for (int task = 1; task <= result_tasks; ++task)
       for (const ResultColumn column : result_columns)
-        if (const ResultPlace place{task, column}; exists(place) && (all || shown(place))) places_.push_back(place);
+        if (const ResultPlace place{task, column}; shown(place)) places_.push_back(place);
   }
 
   std::string text() {
@@ -68,7 +67,7 @@ class Printer {
     });
   }
 
-  // Short form: shows the paper's figures only for result_tasks with other figures.
+  // Shows the paper's figures only for tasks with other figures.
   bool shown(const ResultPlace& place) const {
     if (place.second != ResultColumn::paper || !measured(place)) return measured(place);
     return measured({place.first, ResultColumn::reproduced}) || measured({place.first, ResultColumn::corrected});
@@ -113,14 +112,19 @@ class Printer {
     };
     const std::string lr = line(&ResultValue::lr, "");
     if (lr.empty()) return "";
-    return formatted("*{}* runs use learning rate {} and [residual]({}configs.md#residuals) {}.",
-                     capitalised(to_string(column)), lr, brief_ ? "docs/" : "", line(&ResultValue::residual, "`"));
+    const bool mixed = std::any_of(table_.begin(), table_.end(), [&](const ResultRow& row) {
+      return std::any_of(row.cells.begin(), row.cells.end(),
+                         [&](const auto& cell) { return cell.first.second == column && cell.second.mixed_rates; });
+    });
+    return formatted("*{}* runs use learning rate {}{} and [residual]({}configs.md#residuals) {}.",
+                     capitalised(to_string(column)), lr, mixed ? ", unless a footnote gives another," : "",
+                     brief_ ? "docs/" : "", line(&ResultValue::residual, "`"));
   }
 
-  bool has_range() const {
+  bool has_interval(bool (*is)(const Interval&)) const {
     return std::any_of(table_.begin(), table_.end(), [&](const ResultRow& row) {
       return std::any_of(row.cells.begin(), row.cells.end(),
-                         [](const auto& cell) { return cell.second.interval && says_nothing(*cell.second.interval); });
+                         [is](const auto& cell) { return cell.second.interval && is(*cell.second.interval); });
     });
   }
 
@@ -150,10 +154,10 @@ class Printer {
                                    [](const ResultPlace& place) { return place.second == ResultColumn::paper; });
     return out + " ± is half of the 95 % interval over at least three grammars" +
            (paper ? ", or under *paper* the paper's own ±" : "") +
-           (has_range()
-                ? ". Where this interval would contain every accuracy, the cell shows the lowest and the highest "
-                  "grammar instead."
-                : ".");
+           (has_interval(is_cut) ? ". Square brackets hold an interval that is cut at 0 or 1" : "") +
+           (has_interval(says_nothing) ? ". If the interval would contain every accuracy, the cell shows the lowest "
+                                         "and the highest grammar instead."
+                                       : ".");
   }
 
   const ResultsTable& table_;
@@ -170,11 +174,7 @@ const char* to_string(ResultColumn column) {
 }
 
 std::string results_markdown(const ResultsTable& table) {
-  return Printer(table, false, true).text();
-}
-
-std::string measured_results_markdown(const ResultsTable& table) {
-  return Printer(table, false, false).text();
+  return Printer(table, false).text();
 }
 
 std::string networks_markdown(const ResultsTable& table) {
@@ -191,7 +191,7 @@ std::string networks_markdown(const ResultsTable& table) {
 }
 
 std::string short_results_markdown(const ResultsTable& table) {
-  return Printer(table, true, false).text();
+  return Printer(table, true).text();
 }
 
 }  // namespace sb

@@ -28,11 +28,11 @@ struct ResultValue {
   std::vector<std::string> footnotes;
   std::string lr = {}, residual = {};  // of its runs; empty for the paper
   std::vector<std::string> network =
-      {};  // width, parameters, state per layer, residual, output gate; empty for the paper
-  bool not_best =
-      false;            // another run of the model at this scale is better; a footnote names it if it is clearly better
-  Interval range = {};  // lowest and highest value of a grammar
+      {};                             // width, parameters, state per layer, residual, output gate; empty for the paper
+  std::optional<double> better = {};  // of another run of the model at this scale, if clearly better; in a footnote
+  Interval range = {};                // lowest and highest value of a grammar
   std::set<std::string> failed_rates = {};  // learning rates at which training collapsed
+  bool mixed_rates = false;                 // some of its runs stand for collapsed ones, at a lower rate
 };
 
 struct ResultRow {
@@ -41,10 +41,9 @@ struct ResultRow {
 };
 using ResultsTable = std::vector<ResultRow>;
 
-// Markdown, one line per row, then footnotes. The long form has every task and column, each mean with its interval and
-// number of grammars. The short form has only means, of the measured tasks and columns.
+// Markdown of the measured tasks and columns, one line per row, then footnotes. The long form has intervals and numbers
+// of grammars, the short form only means.
 std::string results_markdown(const ResultsTable& table);
-std::string measured_results_markdown(const ResultsTable& table);  // as the long form, only measured tasks and columns
 std::string short_results_markdown(const ResultsTable& table);
 
 // The networks of the corrected runs, one line per model; empty without such runs.
@@ -58,8 +57,8 @@ using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
 // have the paper's switches, this scale with its `results` keys, and exactly this protocol. Of several groups, the one
 // with the most grammars is used, then the one with more updates, then the larger, then the first. Collapsed and
 // diverged runs are excluded; a footnote names them. Runs that collapsed at another learning rate are named too, a
-// better run of the model under other settings, and, at the scale of the choices, clearly better settings on the
-// choices' grammar. Lines below the table give learning rates and residuals.
+// better run of the model under other settings, models below the n-gram on tasks 1 to 3, and, at the scale of the
+// choices, clearly better settings on the choices' grammar. Lines below the table give learning rates and residuals.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol);
 
 }  // namespace sb

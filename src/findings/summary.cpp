@@ -14,7 +14,9 @@
 namespace sb {
 namespace {
 
-constexpr double near_paper = .03;  // a figure this close to the paper's is called reproduced
+constexpr double far_from_paper = .03;  // a figure further away is named as one without a known cause
+constexpr double moved_far = .03;       // by the corrected protocol
+constexpr double costly = .01;          // of a fault
 
 struct Gain {
   std::string model;
@@ -54,54 +56,110 @@ std::string bullets(const std::vector<std::string>& lines) {
   return out;
 }
 
-// "Task 1: 6 of 7 models are within 3 points of the paper (−3.0 to +6.6), none within the paper's own ±. Further away:
-// …"
-std::string reproduction(const Rows& rows, const Claims& claims) {
+// "6 are below the paper, by 0.9 (Gated DeltaProduct) to 3.0 points (Mamba)" for the models on this side of the paper's
+// number.
+std::string side_text(const std::vector<Gain>& all, bool above) {
+  std::vector<Gain> side;
+  for (const auto& d : all)
+    if (d.size() != 0 && (d.size() > 0) == above) side.push_back(d);
+  if (side.empty()) return "";
+  std::stable_sort(side.begin(), side.end(),
+                   [](const Gain& a, const Gain& b) { return std::abs(a.size()) < std::abs(b.size()); });
+  const char* where = above ? "above" : "below";
+  const auto points = [](const Gain& d) { return fixed(std::abs(d.size()) * 100, 1); };
+  if (side.size() == 1)
+    return formatted("{} is {} points {} the paper", model_title(side[0].model), points(side[0]), where);
+  return formatted("{} are {} the paper, by {} ({}) to {} points ({})", side.size(), where, points(side.front()),
+                   model_title(side.front().model), points(side.back()), model_title(side.back().model));
+}
+
+// "The order of the models is the paper's, except that Gated DeltaProduct is above Mamba."
+std::string order_text(const std::vector<Gain>& all) {
+  constexpr size_t most_named = 3;
+  std::vector<std::string> changed;
+  for (const auto& x : all)
+    for (const auto& y : all)
+      if (x.to > y.to && x.from < y.from)
+        changed.push_back(formatted("{} is above {}", model_title(x.model), model_title(y.model)));
+  if (changed.size() > most_named)
+    return formatted("{} of {} pairs of models are not in the paper's order.", changed.size(),
+                     all.size() * (all.size() - 1) / 2);
+  return formatted("The order of the models is the paper's{}.",
+                   changed.empty() ? "" : ", except that " + and_list(changed));
+}
+
+// The learning rates at which training failed before the run of the table: "Mamba has a lower learning rate than the
+// others, because training collapsed at 0.001."
+std::vector<std::string> lowered_rates(const ResultsTable& table, int task) {
+  std::vector<std::string> out;
+  for (const auto& row : table)
+    if (const auto at = row.cells.find({task, ResultColumn::reproduced});
+        at != row.cells.end() && at->second.accuracy && !at->second.failed_rates.empty()) {
+      const auto& failed = at->second.failed_rates;
+      out.push_back(formatted("{} has a lower learning rate, because training collapsed at {}.", row.name,
+                              and_list({failed.begin(), failed.end()})));
+    }
+  return out;
+}
+
+// "Task 1: none of 7 models is within the paper's own ±. …"; empty without runs.
+std::string reproduction_of(const Rows& rows, const Claims& claims, const ResultsTable& table, int task,
+                            size_t& grammars) {
+  std::vector<Gain> all;  // from the paper's number to ours
+  std::vector<std::string> inside, far, failed, weak;
+  bool paper_too = true;  // the paper's numbers of `weak` models are below the n-gram too
+  for (const auto& model : paper_models()) {
+    const Figures figures = figures_of_model(rows, claims, published_protocol, model, task);
+    if (!figures.a.failed.empty()) failed.push_back(model_title(model));
+    if (figures.effects.empty()) continue;
+    grammars = std::max(grammars, figures.effects.size());
+    const auto paper = paper_table(model, task);
+    const Gain d{model, paper->accuracy, mean_of(figures)};
+    all.push_back(d);
+    if (std::abs(d.size()) <= paper->spread) inside.push_back(model_title(model));
+    if (std::abs(d.size()) > far_from_paper) far.push_back(model_title(model));
+    if (const auto below = n_gram_above({ArmModel{model, {}, {}}}, figures.a, figures.effects)) {
+      weak.push_back(formatted("{} ({} against {})", model_title(model), share(below->accuracy), share(below->n_gram)));
+      paper_too &= d.from < below->n_gram;
+    }
+  }
+  if (all.empty() && failed.empty()) return "";
+  std::vector<std::string> parts;
+  if (!all.empty()) {
+    parts.push_back(inside.empty() ? formatted("none of {} models is within the paper's own ±.", all.size())
+                                   : formatted("{} of {} models {} within the paper's own ±: {}.", inside.size(),
+                                               all.size(), inside.size() == 1 ? "is" : "are", and_list(inside)));
+    std::vector<std::string> sides;
+    for (const bool above : {false, true})
+      if (const std::string side = side_text(all, above); !side.empty()) sides.push_back(side);
+    if (!sides.empty()) parts.push_back(joined(sides, "; ") + ".");
+    parts.push_back(order_text(all));
+    if (!far.empty())
+      parts.push_back(formatted("Why {} differ{} by more than {} points was not measured.", and_list(far),
+                                far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
+  }
+  for (const auto& line : lowered_rates(table, task)) parts.push_back(line);
+  if (!weak.empty())
+    parts.push_back(formatted("Below the n-gram of the same grammar{}{}: {}.", grammars == 1 ? "" : "s",
+                              paper_too ? ", as are the paper's numbers" : "", and_list(weak)));
+  if (!failed.empty()) parts.push_back(formatted("Failed runs: {}.", and_list(failed)));
+  return formatted("Task {}: {}", task, joined(parts, " "));
+}
+
+std::string reproduction(const Rows& rows, const Claims& claims, const ResultsTable& table) {
   std::vector<std::string> lines, unrun;
   size_t grammars = 0;
-  for (int task = 1; task <= 3; ++task) {
-    std::vector<std::string> far, failed, weak;
-    size_t near = 0, inside = 0;  // inside: within the paper's own ±
-    double lowest = 1, highest = -1;
-    bool paper_too = true;  // the paper's numbers of `weak` models are below the n-gram too
-    for (const auto& model : paper_models()) {
-      const Figures figures = figures_of_model(rows, claims, published_protocol, model, task);
-      if (!figures.a.failed.empty()) failed.push_back(model_title(model));
-      if (figures.effects.empty()) continue;
-      grammars = std::max(grammars, figures.effects.size());
-      const Gain d{model, paper_table(model, task)->accuracy, mean_of(figures)};
-      inside += std::abs(d.size()) <= paper_table(model, task)->spread;
-      lowest = std::min(lowest, d.size());
-      highest = std::max(highest, d.size());
-      near += std::abs(d.size()) <= near_paper;
-      if (std::abs(d.size()) > near_paper) far.push_back(text_of(d));
-      if (const auto below = n_gram_above({ArmModel{model, {}, {}}}, figures.a, figures.effects)) {
-        weak.push_back(
-            formatted("{} ({} against {})", model_title(model), share(below->accuracy), share(below->n_gram)));
-        paper_too &= d.from < below->n_gram;
-      }
-    }
-    const size_t all = near + far.size();
-    if (all == 0 && failed.empty()) unrun.push_back(std::to_string(task));
-    if (all == 0 && failed.empty()) continue;
-    std::string line = formatted("Task {}:", task);
-    if (all > 0)
-      line += formatted(" {} of {} models are within {} points of the paper ({} to {}), {} within the paper's own ±.",
-                        near, all, fixed(near_paper * 100, 0), signed_points(lowest), signed_points(highest),
-                        inside == 0 ? "none" : std::to_string(inside));
-    if (!far.empty()) line += formatted(" Further away, for an unknown reason: {}.", and_list(far));
-    if (!weak.empty())
-      line += formatted(" Below the n-gram{}: {}.", paper_too ? ", as in the paper" : "", and_list(weak));
-    if (!failed.empty()) line += formatted(" Failed runs: {}.", and_list(failed));
-    lines.push_back(line);
-  }
+  for (int task = 1; task <= 3; ++task)
+    if (const std::string line = reproduction_of(rows, claims, table, task, grammars); !line.empty())
+      lines.push_back(line);
+    else
+      unrun.push_back(std::to_string(task));
   if (lines.empty()) return "There are no runs of the published protocol at the paper's scale yet.\n";
   if (!unrun.empty())
     lines.push_back(formatted("Task{} {}: no runs yet.", unrun.size() == 1 ? "" : "s", and_list(unrun)));
   return formatted(
              "**Is the paper reproduced?** Published protocol, the paper's scale{}. The paper's numbers are the best "
-             "of "
-             "six settings, chosen on its test set, over seeds 1 to 4. The delta family trains in bfloat16, as "
+             "of six settings, chosen on its test set, over seeds 1 to 4. The delta family trains in bfloat16, as "
              "published; the other models train in mixed precision, where the published code uses float32.\n\n",
              grammars == 1 ? ", one run per model, on grammar 1: there are no intervals" : "") +
          bullets(lines);
@@ -116,35 +174,42 @@ std::string chosen_rate(const std::vector<Choice>& choices, const std::string& t
 
 // How far the chosen settings can be trusted; empty if no model was best at an edge.
 std::string caveat(const std::vector<Choice>& choices) {
-  size_t chosen = 0, edges = 0;
+  size_t chosen = 0, edges = 0, largest = 0;
   for (const auto& choice : choices) {
     chosen += choice.chosen;
     edges += choice.at_edge;
+    largest += choice.at_edge && std::none_of(choices.begin(), choices.end(), [&](const Choice& other) {
+                 return other.model == choice.model && parse_finite(other.lr) > parse_finite(choice.lr);
+               });
   }
   if (edges == 0) return "";
   return formatted(
-      "Settings were chosen on task 1. There, {} of {} models were best at the largest or smallest learning rate "
-      "tried. A verdict is withheld if better settings, as tried on task 3, might change it.",
-      edges, chosen);
+      "Settings were chosen on task 1. There, {} of {} models were best at the {} learning rate tried. A verdict is "
+      "withheld if better settings, as tried on task 3, might change it.",
+      edges, chosen,
+      largest == edges ? "largest"
+      : largest == 0   ? "smallest"
+                       : "largest or smallest");
 }
 
 // Why these models moved, as far as runs that differ from the published ones only in precision tell.
 std::vector<std::string> reasons(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task) {
-  std::vector<std::string> by_precision, figures, others, out;
+  std::vector<std::string> by_precision, rest, others, out;
   for (const auto& gain : moved) {
     const Figures precise = figures_of_model(rows, claims, "published but no delta_bf16", gain.model, task);
-    if (!precise.effects.empty() && (mean_of(precise) - gain.from) / gain.size() > .5) {
-      by_precision.push_back(model_title(gain.model));
-      figures.push_back(share(mean_of(precise)));
+    const double effect = precise.effects.empty() ? 0 : mean_of(precise) - gain.from;
+    if (effect / gain.size() > .5) {
+      by_precision.push_back(formatted("{} points for {}", signed_points(effect), model_title(gain.model)));
+      rest.push_back(signed_points(gain.size() - effect));
     } else {
       others.push_back(model_title(gain.model));
     }
   }
   if (!by_precision.empty())
     out.push_back(formatted(
-        "Task {}: precision alone gives at least half of the change for {}. Trained as published, but in mixed "
-        "precision instead of bfloat16, {} {} (one run each).",
-        task, and_list(by_precision), by_precision.size() == 1 ? "it reaches" : "they reach", and_list(figures)));
+        "Task {}: mixed precision instead of bfloat16 alone gives {} (one run each). All other changes together give "
+        "{}.",
+        task, and_list(by_precision), and_list(rest)));
   if (!others.empty())
     out.push_back(formatted("Task {}: the causes were not measured separately for {}.", task, and_list(others)));
   return out;
@@ -165,7 +230,7 @@ std::string lower_rates(const ResultsTable& table, const std::vector<Choice>& ch
       task, and_list(parts));
 }
 
-// Models that the corrected protocol moves by more than `near_paper`.
+// Models that the corrected protocol moves by more than `moved_far`.
 std::string corrections(const Rows& rows, const Claims& claims, const ResultsTable& table,
                         const std::vector<Choice>& choices, const std::string& costliest) {
   std::vector<std::string> lines;
@@ -178,7 +243,7 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
       if (published.effects.empty() || corrected.effects.empty()) continue;
       any = true;
       const Gain d{model, mean_of(published), mean_of(corrected)};
-      if (std::abs(d.size()) > near_paper) moved.push_back(d);
+      if (std::abs(d.size()) > moved_far) moved.push_back(d);
     }
     if (!any) continue;
     std::stable_sort(moved.begin(), moved.end(),
@@ -186,23 +251,23 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
     std::vector<std::string> parts;
     for (const auto& d : moved) parts.push_back(text_of(d));
     if (parts.empty()) {
-      lines.push_back(formatted("Task {}: no model moves by more than {} points.", task, fixed(near_paper * 100, 0)));
+      lines.push_back(formatted("Task {}: no model moves by more than {} points.", task, fixed(moved_far * 100, 0)));
     } else {
       lines.push_back(formatted("Task {}: these models move by more than {} points: {}.", task,
-                                fixed(near_paper * 100, 0), and_list(parts)));
+                                fixed(moved_far * 100, 0), and_list(parts)));
       for (const auto& line : reasons(rows, claims, moved, task)) lines.push_back(line);
     }
     if (const std::string line = lower_rates(table, choices, task); !line.empty()) lines.push_back(line);
     std::vector<std::string> worse;
     for (const auto& row : table)
-      if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.not_best)
-        worse.push_back(row.name);
+      if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.better)
+        worse.push_back(
+            formatted("{} ({} against {})", row.name, share(*at->second.better), share(*at->second.accuracy)));
     if (!worse.empty())
-      lines.push_back(formatted(
-          "Task {}: {} {} more with other settings that were run here, because the learning rate was chosen for "
-          "smaller networks. The table does not show what {} can reach.",
-          task, and_list(worse), worse.size() == 1 ? "reaches" : "reach",
-          worse.size() == 1 ? "this model" : "these models"));
+      lines.push_back(
+          formatted("Task {}: another run of the same network is better for {}. The footnotes give its "
+                    "settings. Which of them decides was not measured.",
+                    task, and_list(worse)));
   }
   if (lines.empty())
     return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
@@ -224,10 +289,11 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons)
         if (one.effect.n > 0 && !one.failed() && verdict.claim->in_code)
-          found.push_back({one.effect.mean, verdict.claim->title, model_title(one.comparison->a.front().model),
-                           formatted("on task {} at {} ({} grammar{})", one.comparison->task, code(stratum.scale->name),
-                                     one.effect.n, one.effect.n == 1 ? "" : "s")});
-  std::erase_if(found, [](const Cost& cost) { return cost.effect > -near_paper / 3; });
+          found.push_back(
+              {one.effect.mean, verdict.claim->title, model_title(one.comparison->a.front().model),
+               formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name),
+                         one.effect.n, one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval")});
+  std::erase_if(found, [](const Cost& cost) { return cost.effect > -costly; });
   if (found.empty()) return "";
   std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });
   found.resize(std::min<size_t>(3, found.size()));
@@ -276,7 +342,7 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
   std::vector<std::string> counted, single;  // claims that need no training; places with one grammar
   for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
     std::vector<std::string> titles[3];
-    std::vector<int> undecided, untested;
+    std::vector<int> undecided, blocked, untested;
     bool more = false;  // a claim has more than one grammar
     for (const auto& verdict : verdicts) {
       if (verdict.claim->number == 0) continue;
@@ -290,7 +356,7 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       if (stratum.with_runs == 0)
         untested.push_back(verdict.claim->number);
       else if (stratum.verdict == Verdict::undecided)
-        undecided.push_back(verdict.claim->number);
+        (stratum.cannot_be_supported() ? blocked : undecided).push_back(verdict.claim->number);
       else
         titles[static_cast<size_t>(stratum.verdict)].push_back(
             formatted("“{}”{}", cell(verdict.claim->title), share_text(stratum)));
@@ -303,9 +369,12 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
         parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, and_list(all)));
     if (!undecided.empty())
       parts.push_back(
-          formatted("Undecided ({}): claim{} {}. [Decided comparisons](#the-papers-claims) of these claims "
-                    "are in the table below.",
-                    where, undecided.size() == 1 ? "" : "s", numbers_text(undecided)));
+          formatted("Undecided ({}): claim{} {}.", where, undecided.size() == 1 ? "" : "s", numbers_text(undecided)));
+    if (!blocked.empty())
+      parts.push_back(
+          formatted("Undecided whatever the number of grammars ({}): claim{} {}. In some of their "
+                    "comparisons all models are at the ceiling, or too few models are ordered.",
+                    where, blocked.size() == 1 ? "" : "s", numbers_text(blocked)));
     if (parts.empty()) continue;
     if (!more) {
       single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
@@ -316,7 +385,18 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       lines.push_back(
           formatted("No runs yet ({}): claim{} {}.", where, untested.size() == 1 ? "" : "s", numbers_text(untested)));
   }
-  if (!single.empty()) lines.push_back(formatted("One grammar decides nothing: {}.", and_list(single)));
+  const auto decided = [](const ComparisonVerdict& one) {
+    return !one.comparison->reported && !one.exact && one.held && one.verdict != Verdict::undecided;
+  };
+  if (std::any_of(verdicts.begin(), verdicts.end(), [&](const ClaimVerdict& verdict) {
+        return std::any_of(verdict.scales.begin(), verdict.scales.end(), [&](const ScaleVerdict& stratum) {
+          return stratum.verdict == Verdict::undecided &&
+                 std::any_of(stratum.comparisons.begin(), stratum.comparisons.end(), decided);
+        });
+      }))
+    lines.emplace_back("Undecided claims have [decided comparisons](#the-papers-claims) too.");
+  if (!single.empty())
+    lines.push_back(formatted("Only one grammar was run, so no claim is decided: {}.", and_list(single)));
   if (!counted.empty()) lines.push_back(formatted("Counted, not trained: {}.", and_list(counted)));
   if (lines.empty()) return "No claim of the paper has runs of either protocol yet.\n";
   if (const std::string line = caveat(choices); !line.empty()) lines.push_back(line);
@@ -338,12 +418,13 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "rate is 0, the Transformer has a double residual, and the delta family trains in bfloat16. The runs use this "
          "program's kernels, and gap decisions that do not repeat.\n"
          "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "
-         "grammar](findings/details.md#what-was-chosen). If training failed with them, the learning rate is lower.\n\n"
+         "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. If training failed "
+         "with them, the learning rate is lower.\n\n"
          "All runs are tested on unseen samples. [Claims](findings/claims.md) shows every comparison, "
          "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
          "defines the words.\n\n## In short\n\n" +
-         reproduction(rows, claims) + "\n" + corrections(rows, claims, table, choices, costs(deviations)) + "\n" +
-         conclusions(claims, verdicts, choices);
+         reproduction(rows, claims, table) + "\n" + corrections(rows, claims, table, choices, costs(deviations)) +
+         "\n" + conclusions(claims, verdicts, choices);
 }
 
 }  // namespace sb

@@ -38,11 +38,11 @@ double chance_variance(size_t models) {
   return models < 2 ? 0 : 2 * (2 * m + 5) / (9 * m * (m - 1));
 }
 
-// Clips the interval to what a difference of accuracies, or a rank correlation, can be.
+// Clips the interval to what a difference of accuracies or of shares of an accuracy, or a rank correlation, can be.
 Interval within_range(Statistic statistic, const Interval& interval) {
   const bool shares =
       statistic == Statistic::accuracy || statistic == Statistic::gap_accuracy || statistic == Statistic::seen_gain;
-  if (!shares && !is_order(statistic)) return interval;
+  if (!shares && statistic != Statistic::retention && !is_order(statistic)) return interval;
   return {std::clamp(interval.low, -1.0, 1.0), std::clamp(interval.high, -1.0, 1.0)};
 }
 
@@ -56,18 +56,25 @@ std::string weak_model(const ComparisonVerdict& v) {
                                                                                 : "";
 }
 
-// Why the interval alone does not decide; empty if it does.
-std::string why_withheld(const ComparisonVerdict& v, Verdict by_interval) {
+// Withholds the verdict if the interval alone does not decide.
+void withhold(ComparisonVerdict& v, Verdict by_interval) {
   const Comparison& c = *v.comparison;
-  if (is_order(c.statistic) && c.a.size() < least_models) return formatted("{} models", c.a.size());
-  if (const auto untrained = untrained_model(c, v.figures)) return untrained->words;
-  if (by_interval == Verdict::undecided) return "";
-  if (v.effect.n < least_grammars) return formatted("two {}s", c.unit());
+  const auto say = [&v](Withheld why, std::string words) {
+    v.why = why;
+    v.withheld = std::move(words);
+  };
+  if (is_order(c.statistic) && c.a.size() < least_models)
+    return say(Withheld::few_models, formatted("{} models", c.a.size()));
+  if (const auto untrained = untrained_model(c, v.figures)) return say(Withheld::untrained, untrained->words);
+  if (by_interval == Verdict::undecided) return;
+  if (v.effect.n < least_grammars) return say(Withheld::few_grammars, formatted("two {}s", c.unit()));
   const bool follows = by_interval == Verdict::equivalent || one_sided(c.asks) || c.statistic != Statistic::accuracy;
-  if (v.figures.at_ceiling && follows && by_interval != Verdict::contradicted) return "at the ceiling";
-  if (by_interval == Verdict::equivalent || one_sided(c.asks)) return "";
-  const std::string weak = weak_model(v);
-  return weak.empty() ? "" : weak + " below the n-gram";
+  if (v.figures.at_ceiling && follows && by_interval != Verdict::contradicted)
+    return say(Withheld::at_ceiling, "at the ceiling");
+  if (c.statistic == Statistic::drop && (v.figures.a.rates.size() > 1 || v.figures.b.rates.size() > 1))
+    return say(Withheld::other_rates, "learning rates of the tasks differ");
+  if (by_interval == Verdict::equivalent || one_sided(c.asks)) return;
+  if (const std::string weak = weak_model(v); !weak.empty()) say(Withheld::below_n_gram, weak + " below the n-gram");
 }
 
 // Titles of the arms that might gain enough from other settings to change the verdict.
@@ -80,7 +87,8 @@ std::vector<std::string> open_models(const Rows& rows, const Claims& claims, con
   for (const double sign : {1., -1.}) {
     const ArmModel& arm = (sign > 0 ? c.a : c.b).front();
     Estimate moved = effect;
-    moved.mean += sign * open_gain(rows, claims, arm.model, (sign > 0 ? figures.a : figures.b).lr);
+    const auto& rates = (sign > 0 ? figures.a : figures.b).rates;
+    moved.mean += sign * open_gain(rows, claims, arm.model, rates.size() == 1 ? *rates.begin() : "");
     if (verdict_of(c, moved) != verdict) out.push_back(arm.text());
   }
   return out;
@@ -110,30 +118,42 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
     out.interval = within_range(comparison.statistic, *interval);
   if (out.failed()) return out;
   const Verdict by_interval = verdict_of(comparison, out.effect);
-  out.withheld = why_withheld(out, by_interval);
-  if (out.withheld.empty() && out.effect.n >= least_grammars && scale.name == claims.choice_scale &&
+  withhold(out, by_interval);
+  if (out.why == Withheld::no && by_interval != Verdict::undecided && scale.name == claims.choice_scale &&
       protocol == corrected_protocol) {
     out.open = open_models(rows, claims, comparison, out.figures, out.effect, by_interval);
-    if (!out.open.empty())
+    if (!out.open.empty()) {
+      out.why = Withheld::open_settings;
       out.withheld = formatted("{} as run; settings of {} open", to_string(by_interval), joined(out.open, " and "));
+    }
   }
-  if (out.withheld.empty()) out.verdict = by_interval;
+  if (out.why == Withheld::no) out.verdict = by_interval;
   return out;
 }
 
-// What a withheld verdict needs.
+// What a withheld verdict needs; empty if it needs more grammars, or is not withheld.
 std::string need_of(const ComparisonVerdict& v) {
-  const size_t models = v.comparison->a.size();
-  if (is_order(v.comparison->statistic) && models < least_models)
-    return formatted("more models than {}: so few can agree by chance", models);
-  if (const auto untrained = untrained_model(*v.comparison, v.figures))
-    return formatted("longer training or other settings of {}, until it learns its own test", untrained->model);
-  if (v.withheld.empty() || v.effect.n < least_grammars) return "";
-  if (!v.open.empty())
-    return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
-  if (v.withheld.ends_with("below the n-gram")) return "better settings for the model below the n-gram";
-  return formatted("a {}: the models are at the ceiling of this one",
-                   v.comparison->kind.empty() ? "larger grammar" : "harder task");
+  const Comparison& c = *v.comparison;
+  switch (v.why) {
+    case Withheld::few_models:
+      return formatted("more models than {}: so few can agree by chance", c.a.size());
+    case Withheld::untrained:
+      return formatted("longer training or other settings of {}, until it learns its own test",
+                       untrained_model(c, v.figures)->model);
+    case Withheld::at_ceiling:
+      return formatted("a {}: the models are at the ceiling of this one",
+                       c.kind.empty() ? "larger grammar" : "harder task");
+    case Withheld::below_n_gram:
+      return "better settings for the model below the n-gram";
+    case Withheld::other_rates:
+      return "runs of both tasks at one learning rate";
+    case Withheld::open_settings:
+      return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
+    case Withheld::no:
+    case Withheld::few_grammars:
+      break;
+  }
+  return "";
 }
 
 // Lists what would decide the comparison: runs to repeat, missing runs, or the number of grammars needed.
@@ -287,6 +307,12 @@ bool ScaleVerdict::has_one_grammar() const {
   return with_runs > 0 && std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
            return one.effect.n == 0 || (one.effect.n == 1 && !one.exact);
          });
+}
+
+bool ScaleVerdict::cannot_be_supported() const {
+  return std::any_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
+    return !one.comparison->reported && (one.why == Withheld::at_ceiling || one.why == Withheld::few_models);
+  });
 }
 
 bool ScaleVerdict::is_counted() const {

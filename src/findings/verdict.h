@@ -11,6 +11,7 @@
 // A diverged or collapsed run makes its comparison undecided. A verdict is withheld, so the comparison is undecided, if
 //   - it has fewer than three grammars,
 //   - it is an order of fewer than six models,
+//   - it is a drop between tasks whose runs have different learning rates,
 //   - it is of a kind, and a model did not learn its own test, which has the distribution of its training (trained.h),
 //   - all its models are at the ceiling and it is not that one accuracy is above another, or
 //   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
@@ -32,6 +33,9 @@ constexpr double equivalence_error = .10;
 constexpr size_t least_grammars =
     3;  // of a verdict and of an interval: the spread of two values is often small by luck
 
+// Why the interval alone does not decide.
+enum class Withheld { no, few_models, untrained, few_grammars, at_ceiling, below_n_gram, other_rates, open_settings };
+
 enum class Verdict { supported, contradicted, equivalent, undecided };
 const char* to_string(Verdict verdict);
 
@@ -49,7 +53,8 @@ struct ComparisonVerdict {
   std::optional<Estimate> a, b;      // each arm alone, over the same grammars
   std::optional<Interval> interval;  // 95 %, within what the statistic can be; absent for fewer than three grammars
   bool exact = false;                // an exact statistic, without interval
-  std::string withheld = {};         // why a verdict is withheld: "at the ceiling", "two grammars"
+  Withheld why = Withheld::no;
+  std::string withheld = {};         // the same in words: "at the ceiling", "two grammars"
   bool held = true;                  // false: the verdict does not survive Holm's correction, and is in no count
   std::vector<std::string> open;     // titles of models whose settings might still change the verdict
   std::optional<PaperEffect> paper;  // only at the paper's scale
@@ -77,7 +82,9 @@ struct ScaleVerdict {
   bool has_only_unusable_runs() const;
   bool has_one_grammar() const;  // no comparison with runs has the two grammars that an interval needs
   bool is_counted() const;       // all figures are exact: no run was trained for them
-  std::string words() const;     // "contradicted in 2 of 12"
+  // Whether a comparison is withheld for a reason that further grammars do not remove: the ceiling, too few models.
+  bool cannot_be_supported() const;
+  std::string words() const;  // "contradicted in 2 of 12"
 };
 // Sets counts and verdict from the comparisons.
 void conclude(ScaleVerdict& verdict);

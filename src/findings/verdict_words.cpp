@@ -51,8 +51,8 @@ std::string interval_text(const ComparisonVerdict& v) {
 }
 
 std::string ComparisonVerdict::words() const {
-  const std::string why = withheld.empty() && !held ? "not after Holm" : withheld;
-  return why.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), why);
+  const std::string reason = withheld.empty() && !held ? "not after Holm" : withheld;
+  return reason.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), reason);
 }
 
 bool ComparisonVerdict::isolates() const {

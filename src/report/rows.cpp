@@ -301,17 +301,18 @@ SwitchDefaults defaults_of(const ModelRules& rules) {
 }
 
 std::optional<std::string> collapsed_run(const Rows& rows, size_t run) {
+  constexpr double least_gain = .01;  // over the 1-gram, of a run that learned
   const Result& r = rows.runs[run].result;
   if (r.objective != "state" || !r.test || !r.baselines || r.baselines->n_gram.empty() ||
-      r.test->accuracy > r.baselines->n_gram[0])
+      r.test->accuracy > r.baselines->n_gram[0] + least_gain)
     return std::nullopt;
   std::vector<std::string> at;
   for (size_t i = 0; i < rows.axes.select.size(); ++i)
     if (!rows.settings[run][i].empty())
       at.push_back(formatted("{} {}", rows.axes.select[i], plain_value(rows.settings[run][i])));
-  return formatted("{}, task {}, {} ({}): accuracy {}, not above the 1-gram's {}{}", printable(r.model), r.task,
-                   seeds_text(rows, run), printable(r.run_id, 64), fixed(r.test->accuracy, 3),
-                   fixed(r.baselines->n_gram[0], 3), at.empty() ? "" : "; trained with " + joined(at, ", "));
+  return formatted("{}, task {}, {} ({}): accuracy {}, 1-gram {}{}", printable(r.model), r.task, seeds_text(rows, run),
+                   printable(r.run_id, 64), fixed(r.test->accuracy, 3), fixed(r.baselines->n_gram[0], 3),
+                   at.empty() ? "" : "; trained with " + joined(at, ", "));
 }
 
 std::vector<std::string> above_ceiling(const Rows& rows) {

@@ -185,9 +185,9 @@ extern const char* const kNgramNote;
 std::string plain_value(const std::string& json);
 std::string seeds_text(const Rows& rows, size_t run);
 
-// Describes a finished run whose test accuracy is not above that of the 1-gram (the most frequent state of the last
-// symbol), with both accuracies and the settings it was trained with. nullopt if the run learnt more or if this is not
-// known.
+// Describes a finished run whose test accuracy is less than 1 point above that of the 1-gram (the most frequent state
+// of the last symbol), with both accuracies and the settings it was trained with. nullopt if the run learned more or if
+// this is not known.
 std::optional<std::string> collapsed_run(const Rows& rows, size_t run);
 // Runs whose accuracy is above the ceiling of their own test by more than four standard errors: something is wrong with
 // them. A line each.

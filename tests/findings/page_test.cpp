@@ -133,17 +133,18 @@ TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
 
 TEST(FindingsPage, ReportsReproductionAndChanges) {
   const std::string page = whole_page(rows_from(both_protocols()), shipped_claims(), "results/");
-  EXPECT_TRUE(
-      has(page,
-          "Task 1: 6 of 7 models are within 3 points of the paper (+0.0 to +6.0), 6 within the paper's own ±. Further "
-          "away, for an unknown reason: GLA +6.0 (.810 against .750).",
-          "Task 1: these models move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0"));
+  EXPECT_TRUE(has(
+      page,
+      "Task 1: 6 of 7 models are within the paper's own ±: DeltaNet, Mamba, Mamba2, Gated DeltaNet, Gated "
+      "DeltaProduct and Transformer. GLA is 6.0 points above the paper. The order of the models is the paper's. Why "
+      "GLA differs by more than 3 points was not measured.",
+      "Task 1: these models move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0"));
   EXPECT_TRUE(lacks(page, "GLA −1.0"));
 }
 
 TEST(FindingsPage, SaysWhichModelsDoBetterUnderOtherSettings) {
   auto runs = both_protocols();
-  const char* words = "Task 1: GLA reaches more with other settings";
+  const char* words = "Task 1: another run of the same network is better for GLA (.810 against .700)";
   for (auto& run : runs)
     if (run.result.model == "gla" && run.result.config.at("model.dropout") != "0.2") set_accuracy(run.result, .82);
   EXPECT_TRUE(lacks(whole_page(rows_from(runs), shipped_claims(), "results/"), words));
@@ -214,11 +215,12 @@ TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
   auto runs = with_n_grams();
   TableRun* const failed = published_transformer(runs);
   ASSERT_NE(failed, nullptr);
-  set_accuracy(failed->result, .0601);
+  set_accuracy(failed->result, .0701);
   EXPECT_TRUE(lacks(top_table(rows_from(runs), shipped_claims()), "ollapsed"));
-  set_accuracy(failed->result, .0599);
+  set_accuracy(failed->result, .0699);
   const Rows rows = rows_from(runs);
-  EXPECT_TRUE(has(top_table(rows, shipped_claims()), "At learning rate 0.001 training collapsed: accuracy .060"));
+  EXPECT_TRUE(has(top_table(rows, shipped_claims()),
+                  "At learning rate 0.001 training collapsed on grammar 1: accuracy .070, 1-gram .060."));
   EXPECT_TRUE(has(whole_page(rows, shipped_claims(), "results/"), "- collapsed, in no mean: transformer"));
 }
 
@@ -236,7 +238,7 @@ TEST(FindingsPage, LetsARunAtALowerRateStandForACollapsedOne) {
   const Rows rows = rows_from(runs);
   const std::string table = top_table(rows, shipped_claims()), page = whole_page(rows, shipped_claims(), "results/");
   EXPECT_TRUE(has(table,
-                  "At learning rate 0.001 training collapsed: accuracy .060, not above the 1-gram's .060. The mean has "
+                  "At learning rate 0.001 training collapsed on grammar 1: accuracy .060, 1-gram .060. The mean has "
                   "the run at 0.0005."));
   EXPECT_TRUE(lacks(page, "Failed, and in no mean: collapsed: transformer"));
   EXPECT_TRUE(has(page, "Repeated: Transformer"));

@@ -150,7 +150,7 @@ TEST(ResultsTable, MarksCorrectedFiguresThatAreNotTheBestOfTheirModel) {
     return row_of(table_of(all), model).cells;
   };
   const ResultValue worse = cells_of("GLA", .6).at({1, Column::corrected});
-  EXPECT_TRUE(worse.not_best);
+  EXPECT_NEAR(worse.better.value_or(0), .7, 1e-12);
   ASSERT_EQ(worse.footnotes.size(), 1U);
   EXPECT_TRUE(worse.footnotes[0].starts_with(
       "This model reaches .700 with other settings: published but dropout 0.1, learning rate "))
@@ -159,7 +159,7 @@ TEST(ResultsTable, MarksCorrectedFiguresThatAreNotTheBestOfTheirModel) {
   ASSERT_EQ(below.footnotes.size(), 1U);
   EXPECT_TRUE(below.footnotes[0].starts_with("The reproduced run is better: .750 at learning rate "))
       << below.footnotes[0];
-  EXPECT_FALSE(cells_of("Mamba2", .7).at({1, Column::corrected}).not_best);
+  EXPECT_FALSE(cells_of("Mamba2", .7).at({1, Column::corrected}).better);
   EXPECT_TRUE(cells_of("GLA", .75).at({1, Column::reproduced}).footnotes.empty());
 }
 

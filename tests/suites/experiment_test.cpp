@@ -116,7 +116,7 @@ TEST(Experiments, QuickMainTableEqualsMakeBench) {
 
 TEST(Experiments, SmallUsesOneSizeAndQuarterOfPaperStates) {
   const Suite suite = at("main_table", "small");
-  EXPECT_EQ(suite.runs.size(), 9U * 4 + 7 * 4 + 7 * 3);
+  EXPECT_EQ(suite.runs.size(), 9U * 4 + 8 * 4 + 8 * 3);
   ASSERT_FALSE(suite.matched.empty());
   for (const auto& network : suite.matched) EXPECT_EQ(network.target, 4.7e6);
   for (const auto& run : suite.runs) {
@@ -191,6 +191,7 @@ TEST(Experiments, QueueSelectsExistingGpuRuns) {
     if (!step.where.empty()) keep_where(suite, step.where, "queue");
     counts.push_back(suite.runs.size());
     for (const auto& run : suite.runs) EXPECT_EQ(run.values.train.device, DeviceKind::cuda) << step.title;
+    EXPECT_FALSE(suite.runs.empty()) << step.title;
     if (step.set == std::vector<std::string>{"train.lr=8e-3"}) {
       ++set;
       EXPECT_EQ(suite.runs.size(), 7U * 4) << step.title;
