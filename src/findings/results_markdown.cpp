@@ -34,6 +34,7 @@ class Printer {
   }
 
   std::string text() {
+    if (places_.empty()) return "No runs yet.\n";
     std::string out = "| model |", rule = "|---|";
     int task = 0;
     for (const ResultPlace& place : places_) {

@@ -134,6 +134,23 @@ TEST(Choices, CompareWithTheRateThatWasRun) {
       << "nor here";
 }
 
+TEST(Choices, DropsNeedOneLearningRateOnBothTasks) {
+  const auto drop = [](const char* rate) {
+    const std::string grid = "[grid]\nmodel.name = [\"gla\", \"mamba\"]\nrun.seed = [1, 2, 3, 4]\n";
+    auto runs = small_runs("[task]\nnumber = 2\n[train]\nlr = 2e-3\n" + grid,
+                           [](Result& r) { set_accuracy(r, .9 + wobble(r)); });
+    for (auto& run : small_runs("[task]\nnumber = 3\n[train]\nlr = " + std::string(rate) + "\n" + grid,
+                                [](Result& r) { set_accuracy(r, (r.model == "gla" ? .7 : .8) + wobble(r)); }))
+      runs.push_back(std::move(run));
+    const auto rows = rows_from(runs);
+    for (auto& one : judged(rows, "failure_signatures").comparisons)
+      if (one.comparison->name() == "task 2 to 3, drop: GLA − Mamba") return one.words();
+    return std::string("no comparison");
+  };
+  EXPECT_EQ(drop("2e-3"), "supported");
+  EXPECT_EQ(drop("4e-3"), "undecided (learning rates of the tasks differ)");
+}
+
 TEST(Choices, StayOpenIfVariantLacksBestRate) {
   auto runs =
       small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\"]\nrun.seed = [11]\ntrain.lr = [1e-3, 2e-3]\n",

@@ -185,6 +185,8 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("at_scale = 3\ncomparisons = [{a = 'gla'}]"),
            claim("at_scale = {s = 3}\ncomparisons = [{a = 'gla'}]"),
            claim("at_scale = {other = {task.gap_max = 10}}\ncomparisons = [{a = 'gla'}]"),
+           claim("exploratory = ['other']\ncomparisons = [{a = 'gla'}]"),
+           claim("exploratory = 's'\ncomparisons = [{a = 'gla'}]"),
            claim("comparisons = [{a = 'gla', task = 'tracking'}]"),
            claim("comparisons = [{a = 'gla', task = 'dyck', statistic = 'excess_error'}]"),
            claim("comparisons = [{a = 'gla', statistic = 'excess_error'}]"),
