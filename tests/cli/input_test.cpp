@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
+#include <filesystem>
 #include <fstream>
 
 #include "program_run.h"
@@ -165,6 +165,15 @@ TEST(Ceiling, HasNoStandardErrorForOneSample) {
     EXPECT_EQ(run(ask + std::vector<std::string>{"--samples", "1", "--json", "-"} + kSmall).out.find("stderr"),
               std::string::npos);
   }
+}
+
+TEST(Rank, LeavesTheDeviceToThePackage) {
+  const std::string python = testing::TempDir() + "/python_that_prints";
+  std::ofstream(python) << "#!/bin/sh\necho \"$@\"\n";
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const std::vector<std::string> rank = {"rank", "a.py:A", "--python", python};
+  EXPECT_EQ(run(rank).out.find("--device"), std::string::npos) << run(rank).out;
+  EXPECT_NE(run(rank + std::vector<std::string>{"--device", "cuda"}).out.find("--device=cuda"), std::string::npos);
 }
 
 TEST(Rank, SaysWhichPythonOrPackageIsMissing) {

@@ -8,7 +8,7 @@ namespace sb::cli {
 namespace rank_command {
 
 struct Options {
-  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, task, peers, device = "cpu",
+  std::string python = "python3", mixer, budget = "10min", out = "runs/rank", name, task, peers, device,
               residual = "post";
   std::vector<std::string> skip;
 };
@@ -18,11 +18,11 @@ Exit run(const Options& options) {
   const auto add = [&words](const std::string& name, const std::string& value) { words.push_back(name + "=" + value); };
   add("--budget", options.budget);
   add("--out", options.out);
-  add("--device", options.device);
   add("--residual", options.residual);
   if (!options.name.empty()) add("--name", options.name);
   if (!options.task.empty()) add("--task", options.task);
   if (!options.peers.empty()) add("--peers", options.peers);
+  if (!options.device.empty()) add("--device", options.device);
   for (const auto& check : options.skip) add("--skip", check);
   become_package("rank", options.python, std::move(words));
 }
@@ -47,7 +47,8 @@ void add_rank(Program& program) {
                  "One task, by its number or the name of its kind; default: all of the paper's tasks");
   arguments.text("--peers", options->peers, "SCALE",
                  "Scale of the shipped results, or a file of results; default: small on a GPU, else quick");
-  arguments.choice("--device", options->device, {"cpu", "cuda"}, "Where to train");
+  arguments.choice("--device", options->device, {"cpu", "cuda"},
+                   "Where to train; default: cuda if torch has a GPU, else cpu");
   arguments.choice("--residual", options->residual, {"post", "pre"}, "Residual around the mixer");
   arguments.texts("--skip", options->skip, "CHECK", "Check of the mixer to leave out; can be repeated");
   arguments.text("--python", options->python, "PROGRAM", "Python interpreter with torch and the package selectivbench");
