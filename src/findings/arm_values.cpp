@@ -121,10 +121,24 @@ std::optional<double> ceiling_of(const TableRun& run, const Comparison& c) {
   return sum / static_cast<double>(asked.size());
 }
 
-// The group's runs that count: those of the chosen setting, repeats in place of failed ones. The failed ones are named.
-std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const Group& group, ArmFigures& arm) {
+std::string rate_of(const Rows& rows, size_t run) {
+  return plain_value(key_of(rows.runs[run].result.config, "train.lr"));
+}
+
+// The group's candidate with this learning rate; nullopt if there is none.
+std::optional<size_t> candidate_at(const Rows& rows, const Group& group, const std::string& rate) {
+  for (size_t i = 0; i < group.candidates.size(); ++i)
+    if (const auto& runs = group.candidates[i].runs; !runs.empty() && rate_of(rows, runs.front()) == rate) return i;
+  return std::nullopt;
+}
+
+// The group's runs that count: those of the chosen setting, or with this learning rate, and repeats in place of failed
+// ones. The failed ones are named.
+std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const Group& group, ArmFigures& arm,
+                                  const std::string& rate = "") {
   std::vector<size_t> out;
-  const auto lr_of = [&](size_t run) { return plain_value(key_of(rows.runs[run].result.config, "train.lr")); };
+  const auto lr_of = [&](size_t run) { return rate_of(rows, run); };
+  const std::optional<size_t> only = rate.empty() ? group.chosen : candidate_at(rows, group, rate);
   const auto replace = [&](size_t run, const std::string& words) {
     const auto repeat = repeat_of(rows, group, run);
     if (!repeat) return arm.failed.push_back(words);
@@ -132,7 +146,7 @@ std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const 
                                      model_title(group.model()), seeds_text(rows, run), lr_of(*repeat), lr_of(run)));
     out.push_back(*repeat);
   };
-  for (const size_t run : group.averaged) {
+  for (const size_t run : rate.empty() ? group.averaged : group.candidates[only.value()].runs) {
     if (is_choice(rows, claims, run)) continue;
     if (const auto words = collapsed_run(rows, run))
       replace(run, "collapsed: " + *words);
@@ -140,7 +154,7 @@ std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const 
       out.push_back(run);
   }
   for (size_t i = 0; i < group.candidates.size(); ++i) {
-    if (group.chosen && group.chosen != i) continue;
+    if (only && only != i) continue;
     for (const size_t run : group.candidates[i].diverged) {
       if (is_choice(rows, claims, run)) continue;
       const LostRun lost = diverged_run(rows, run);
@@ -179,11 +193,35 @@ std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t fai
   return out;
 }
 
+std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, const Group& y) {
+  const auto of = [&](const Group& group) {
+    std::map<std::string, std::vector<double>> out;  // accuracies on valid by rate, without the grammar of the choices
+    for (const auto& candidate : group.candidates)
+      for (const size_t run : candidate.runs)
+        if (!is_choice(rows, claims, run) && rows.runs[run].result.valid)
+          out[rate_of(rows, run)].push_back(rows.runs[run].result.valid->accuracy);
+    return out;
+  };
+  const auto left = of(x), right = of(y);
+  std::string best;
+  std::pair<size_t, double> most;  // runs, then accuracy
+  for (const auto& [rate, a] : left)
+    if (const auto at = right.find(rate); at != right.end()) {
+      const std::pair<size_t, double> rank{std::min(a.size(), at->second.size()),
+                                           estimate(a).mean + estimate(at->second).mean};
+      if (best.empty() || rank > most) {
+        best = rate;
+        most = rank;
+      }
+    }
+  return best;
+}
+
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t number,
-                                  ArmFigures& arm) {
+                                  ArmFigures& arm, const std::string& rate) {
   const Group& group = rows.groups[number];
   std::map<Unit, std::vector<double>> values, accuracies;
-  for (const size_t run : counting_runs(rows, claims, group, arm)) {
+  for (const size_t run : counting_runs(rows, claims, group, arm, rate)) {
     const bool speed = comparison.statistic == Statistic::throughput;
     const auto value =
         speed && !had_device_alone(rows, run) ? std::nullopt : value_of(rows.runs[run], group, comparison);
@@ -201,6 +239,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
       accuracies[unit].push_back(result.test->accuracy);
     }
     if (comparison.against_chance) arm.chance = result.chance;
+    arm.rates.insert(rate_of(rows, run));
     // Speeds are compared on one device.
     if (speed) unit.push_back(result.made->device);
     values[unit].push_back(*value);
@@ -210,9 +249,6 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
   };
   for (const auto& [unit, all] : accuracies) arm.accuracies[unit] = mean(all);
   arm.swept |= group.candidates.size() > 1;
-  if (group.chosen)
-    if (const auto& runs = group.candidates[*group.chosen].runs; !runs.empty())
-      arm.rates.insert(plain_value(key_of(rows.runs[runs.front()].result.config, "train.lr")));
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;
   for (auto& [unit, all] : values) {

@@ -10,10 +10,15 @@ namespace sb {
 // did not fail.
 std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t failed);
 
-// Means per grammar over the seeds (initialisation and order) of the group's chosen setting. Runs on the grammar of the
-// choices are excluded, and failed runs without a repeat. `arm` receives what went into the means, and the failed runs.
+// The learning rate with most runs in both groups, and of these the best on valid; empty if there is none. Runs on the
+// grammar of the choices do not count.
+std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, const Group& y);
+
+// Means per grammar over the seeds (initialisation and order) of the group's chosen setting, or of its runs with the
+// learning rate `rate`. Runs on the grammar of the choices are excluded, and failed runs without a repeat. `arm`
+// receives what went into the means, and the failed runs.
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t group,
-                                  ArmFigures& arm);
+                                  ArmFigures& arm, const std::string& rate = "");
 
 // Why the group has no value on a grammar on which others have one, as text that follows the name of the grammar. Empty
 // if there is no such run; nullopt if its runs on the grammar failed.

@@ -116,7 +116,7 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
     const std::set<double> more = rates_of(others);
     const bool beyond = rate == *rates.rbegin() ? *more.rbegin() > rate : *more.begin() < rate;
     checked |= beyond && variants_of(others) == variants;
-    // A rate beyond the largest may give as much again as the last step did.
+    // A rate beyond the largest may give as much again as this one did over the chosen one.
     const auto step = tried_at(best->variant, chosen->lr);
     const bool largest = rate_of(*best) == *more.rbegin() && step != others.end() && step != best;
     const double by_rate = largest ? *best->valid - *step->valid : 0;

@@ -87,6 +87,7 @@ Claim claim_of(const TomlValue& block, bool deviation) {
     for (const auto& row : *rows->value.list()) read_comparisons(defaults, row, out.comparisons);
   mark_arms_that_may_fail(out.comparisons);
   for (auto& one : out.comparisons) one.beyond_paper = out.number == 0 && !deviation;
+  if (deviation && !out.exploratory.empty()) throw toml_fault("a deviation cannot be exploratory", block.place);
   if (out.comparisons.empty() && !(deviation && !rows)) throw toml_fault("expected a list of comparisons", block.place);
   return out;
 }
@@ -144,6 +145,7 @@ void add_block(Claims& out, const std::string& key, const TomlValue& block) {
     add_task(out, block);
   } else if (key == "missing") {
     read_members(block, {{"text", text_into(out.missing.emplace_back(), 2000)}});
+    if (out.missing.back().empty()) throw toml_fault("expected text", block.place);
   } else if (key == "published") {
     PublishedFigures figures = published_of(block);
     if (out.published_figures(figures.id)) throw toml_fault("a second table " + figures.id, block.place);

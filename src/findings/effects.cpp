@@ -53,9 +53,15 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
   std::map<Unit, std::pair<std::vector<double>, std::vector<double>>> own;
   std::vector<GroupsByLevel> groups(2);
   std::vector<LevelValues> values(2);
+  std::string rate_a, rate_b;  // of a drop: one per arm, so that only the task differs
+  if (c_.from > 0) {
+    const auto& [first, last] = std::pair(pairs.begin()->second, pairs.rbegin()->second);
+    rate_a = common_rate(rows_, claims_, rows_.groups[first.first], rows_.groups[last.first]);
+    rate_b = common_rate(rows_, claims_, rows_.groups[first.second], rows_.groups[last.second]);
+  }
   for (const auto& [level, pair] : pairs) {
-    const auto a = arm_values(rows_, claims_, c_, pair.first, out.a),
-               b = arm_values(rows_, claims_, c_, pair.second, out.b);
+    const auto a = arm_values(rows_, claims_, c_, pair.first, out.a, rate_a),
+               b = arm_values(rows_, claims_, c_, pair.second, out.b, rate_b);
     if (c_.statistic == Statistic::accuracy || (c_.from > 0 && level.front() == std::to_string(c_.from)))
       out.at_ceiling = is_near_ceiling(a, out.a) && is_near_ceiling(b, out.b);
     groups[0][level] = pair.first;

@@ -61,10 +61,6 @@ void say(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
-bool is_exploratory(const Claim& claim, const ScaleVerdict& stratum) {
-  return contains(claim.exploratory, stratum.scale->name) && stratum.with_runs > 0;
-}
-
 double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units) {
   std::vector<double> out;
   for (const auto& [unit, value] : values)
@@ -226,7 +222,7 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
     out += formatted("| {} |", claim_link(*verdict.claim, page));
     for (const size_t s : columns)
       out += formatted(" {}{} |", verdict.scales[s].words(),
-                       is_exploratory(*verdict.claim, verdict.scales[s]) ? " (exploratory)" : "");
+                       verdict.scales[s].exploratory && verdict.scales[s].with_runs > 0 ? " (exploratory)" : "");
     out += "\n";
   }
   return out;
@@ -242,8 +238,8 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
         if (c.reported || one.exact || !one.held || one.verdict == Verdict::undecided) continue;
         rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
-                          cell(one.words()) + (is_exploratory(*verdict.claim, stratum) ? " (exploratory)" : ""));
-        exploratory |= is_exploratory(*verdict.claim, stratum);
+                          cell(one.words()) + (stratum.exploratory ? " (exploratory)" : ""));
+        exploratory |= stratum.exploratory;
       }
   if (rows.empty()) return "";
   return "| decided comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" +
@@ -261,8 +257,8 @@ std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
   bool unusable = false;
   for (const auto& stratum : verdict.scales) {
     if (stratum.with_runs > 0)
-      words.push_back(formatted("{} ({}{})", stratum.words(), is_exploratory(claim, stratum) ? "exploratory, " : "",
-                                where_text(stratum)));
+      words.push_back(
+          formatted("{} ({}{})", stratum.words(), stratum.exploratory ? "exploratory, " : "", where_text(stratum)));
     rows += comparison_rows(stratum, units, below);
     unusable |= stratum.has_only_unusable_runs();
   }

@@ -34,6 +34,11 @@ std::string signed_points(double value) {
   return formatted("{}{}", value < 0 ? "−" : "+", fixed(std::abs(value) * 100, 1));
 }
 
+std::string and_list(const std::vector<std::string>& parts) {
+  if (parts.size() < 2) return joined(parts, "");
+  return joined(std::vector<std::string>(parts.begin(), parts.end() - 1), ", ") + " and " + parts.back();
+}
+
 std::string heading_anchor(const std::string& heading) {
   std::string out;
   for (const char c : heading)

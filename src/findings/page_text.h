@@ -4,11 +4,14 @@
 
 namespace sb {
 
-std::string cell(const std::string& text);               // one line, markup escaped
-std::string code(const std::string& text);               // between backticks
-std::string share(double value);                         // ".526"
-std::string signed_points(double value);                 // "+1.2" for .012
-std::string capitalised(std::string text);               // first letter
+std::string cell(const std::string& text);  // one line, markup escaped
+std::string code(const std::string& text);  // between backticks
+std::string share(double value);            // ".526"
+std::string signed_points(double value);    // "+1.2" for .012
+std::string capitalised(std::string text);  // first letter
+// "a, b and c"
+std::string and_list(const std::vector<std::string>& parts);
+
 std::string heading_anchor(const std::string& heading);  // as GitHub names headings: "a-decay-held-at-099"
 
 }  // namespace sb

@@ -48,12 +48,8 @@ class Filler {
     }
     const ResultRow n_grams = mean_row("n-gram", n_grams_);
     for (auto& row : out)
-      for (auto& [place, value] : row.cells) {
-        const auto n_gram = n_grams.cells.find(place);  // blanks do not concern it, but longer gaps do concern models
-        if (place.first < 4 && n_gram != n_grams.cells.end() && value.accuracy &&
-            *value.accuracy < *n_gram->second.accuracy)
-          value.footnotes.emplace_back("Below the n-gram.");
-      }
+      for (auto& [place, value] : row.cells)
+        if (is_below_n_gram(place, value)) value.footnotes.emplace_back("Below the n-gram.");
     out.push_back(n_grams);
     out.push_back(mean_row("ceiling", ceilings_));
     return out;
@@ -61,6 +57,19 @@ class Filler {
 
  private:
   using ByGrammar = std::map<std::string, double>;
+
+  // On the grammars of the value. Not on task 4: the n-gram skips blanks, so longer gaps concern only models.
+  bool is_below_n_gram(const ResultPlace& place, const ResultValue& value) const {
+    const auto n_grams = n_grams_.find(place);
+    if (place.first == 4 || n_grams == n_grams_.end() || !value.accuracy || value.grammars.empty()) return false;
+    double sum = 0;
+    for (const auto& grammar : value.grammars) {
+      const auto at = n_grams->second.find(grammar);
+      if (at == n_grams->second.end()) return false;
+      sum += at->second;
+    }
+    return *value.accuracy < sum / static_cast<double>(value.grammars.size());
+  }
 
   std::optional<ResultValue> value_of(const std::string& model, const ResultPlace& place) {
     if (place.second == ResultColumn::paper) {
@@ -176,8 +185,8 @@ class Filler {
     }
     const bool one = runs.size() == 1;
     return formatted("At learning rate {} training collapsed{}: accuracy {}, 1-gram {}.{}", lr_of(runs.front()),
-                     only_grammar ? "" : formatted(" on grammar{} {}", one ? "" : "s", joined(grammars, " and ")),
-                     joined(accuracies, " and "), joined(one_grams, " and "),
+                     only_grammar ? "" : formatted(" on grammar{} {}", one ? "" : "s", and_list(grammars)),
+                     and_list(accuracies), and_list(one_grams),
                      repeat.empty() ? "" : formatted(" The mean has the run{} at {}.", one ? "" : "s", repeat));
   }
 
@@ -204,15 +213,22 @@ class Filler {
         values.push_back(*value);
       }
     }
+    size_t own = 0;  // runs of the chosen setting, without the grammar of the choices
+    for (const size_t run : group.averaged) own += !is_choice(rows_, claims_, run);
     for (size_t c = 0; c < group.candidates.size(); ++c) {
       const bool other = group.chosen && group.chosen != c;
       for (const size_t run : group.candidates[c].diverged)
-        out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
-      for (const size_t run : group.candidates[c].runs)
-        if (other && collapsed_run(rows_, run)) collapsed[{lr_of(run), ""}].push_back(run);
+        if (!is_choice(rows_, claims_, run))
+          out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
+      for (const size_t run : group.candidates[c].runs) {
+        if (is_choice(rows_, claims_, run)) continue;
+        const bool failed = collapsed_run(rows_, run).has_value();
+        if (!failed) out.trained_rates.insert(lr_of(run));
+        if (failed && other) collapsed[{lr_of(run), ""}].push_back(run);
+      }
     }
     for (const auto& [rates, failed] : collapsed) {
-      out.footnotes.push_back(collapse_text(failed, rates.second, group.averaged.size() == 1));
+      out.footnotes.push_back(collapse_text(failed, rates.second, own == 1));
       out.failed_rates.insert(rates.first);
     }
     if (!runs.empty()) {

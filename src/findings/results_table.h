@@ -31,8 +31,9 @@ struct ResultValue {
       {};                             // width, parameters, state per layer, residual, output gate; empty for the paper
   std::optional<double> better = {};  // of another run of the model at this scale, if clearly better; in a footnote
   Interval range = {};                // lowest and highest value of a grammar
-  std::set<std::string> failed_rates = {};  // learning rates at which training collapsed
-  bool mixed_rates = false;                 // some of its runs stand for collapsed ones, at a lower rate
+  std::set<std::string> failed_rates = {};   // learning rates at which training collapsed
+  std::set<std::string> trained_rates = {};  // and at which it did not
+  bool mixed_rates = false;                  // some of its runs stand for collapsed ones, at a lower rate
 };
 
 struct ResultRow {

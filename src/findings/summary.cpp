@@ -28,11 +28,6 @@ std::string text_of(const Gain& d) {
   return formatted("{} {} ({} against {})", model_title(d.model), signed_points(d.size()), share(d.to), share(d.from));
 }
 
-std::string and_list(const std::vector<std::string>& parts) {
-  if (parts.size() < 2) return joined(parts, "");
-  return joined(std::vector<std::string>(parts.begin(), parts.end() - 1), ", ") + " and " + parts.back();
-}
-
 // The accuracies of one model on one task at the paper's scale.
 Figures figures_of_model(const Rows& rows, const Claims& claims, const char* protocol, const std::string& model,
                          int task) {
@@ -48,6 +43,18 @@ double mean_of(const Figures& figures) {
   std::vector<double> accuracies;  // by grammar
   for (const auto& [unit, value] : figures.effects) accuracies.push_back(value);
   return estimate(accuracies).mean;
+}
+
+// From one to the other, over the grammars that both have.
+std::optional<Gain> gain_between(const std::string& model, const Figures& from, const Figures& to) {
+  std::vector<double> before, after;
+  for (const auto& [unit, value] : from.effects)
+    if (const auto at = to.effects.find(unit); at != to.effects.end()) {
+      before.push_back(value);
+      after.push_back(at->second);
+    }
+  if (before.empty()) return std::nullopt;
+  return Gain{model, estimate(before).mean, estimate(after).mean};
 }
 
 std::string bullets(const std::vector<std::string>& lines) {
@@ -88,26 +95,30 @@ std::string order_text(const std::vector<Gain>& all) {
                    changed.empty() ? "" : ", except that " + and_list(changed));
 }
 
-// The learning rates at which training failed before the run of the table: "Mamba has a lower learning rate than the
-// others, because training collapsed at 0.001."
+// "Mamba has a lower learning rate, because training collapsed at 0.001." for models whose run in the table has a lower
+// rate than a failed one.
 std::vector<std::string> lowered_rates(const ResultsTable& table, int task) {
   std::vector<std::string> out;
   for (const auto& row : table)
     if (const auto at = row.cells.find({task, ResultColumn::reproduced});
-        at != row.cells.end() && at->second.accuracy && !at->second.failed_rates.empty()) {
-      const auto& failed = at->second.failed_rates;
-      out.push_back(formatted("{} has a lower learning rate, because training collapsed at {}.", row.name,
-                              and_list({failed.begin(), failed.end()})));
+        at != row.cells.end() && at->second.accuracy) {
+      std::vector<std::string> higher;
+      for (const auto& rate : at->second.failed_rates)
+        if (parse_finite(rate) > parse_finite(at->second.lr)) higher.push_back(rate);
+      if (!higher.empty())
+        out.push_back(
+            formatted("{} has a lower learning rate, because training collapsed at {}.", row.name, and_list(higher)));
     }
   return out;
 }
 
 // "Task 1: none of 7 models is within the paper's own ±. …"; empty without runs.
 std::string reproduction_of(const Rows& rows, const Claims& claims, const ResultsTable& table, int task,
-                            size_t& grammars) {
+                            size_t& most_grammars) {
   std::vector<Gain> all;  // from the paper's number to ours
   std::vector<std::string> inside, far, failed, weak;
   bool paper_too = true;  // the paper's numbers of `weak` models are below the n-gram too
+  size_t grammars = 0;
   for (const auto& model : paper_models()) {
     const Figures figures = figures_of_model(rows, claims, published_protocol, model, task);
     if (!figures.a.failed.empty()) failed.push_back(model_title(model));
@@ -123,17 +134,19 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
       paper_too &= d.from < below->n_gram;
     }
   }
+  most_grammars = std::max(most_grammars, grammars);
   if (all.empty() && failed.empty()) return "";
   std::vector<std::string> parts;
   if (!all.empty()) {
-    parts.push_back(inside.empty() ? formatted("none of {} models is within the paper's own ±.", all.size())
-                                   : formatted("{} of {} models {} within the paper's own ±: {}.", inside.size(),
-                                               all.size(), inside.size() == 1 ? "is" : "are", and_list(inside)));
+    const std::string of = formatted("of {} model{}", all.size(), all.size() > 1 ? "s" : "");
+    parts.push_back(inside.empty() ? formatted("none {} is within the paper's own ±.", of)
+                                   : formatted("{} {} {} within the paper's own ±: {}.", inside.size(), of,
+                                               inside.size() == 1 ? "is" : "are", and_list(inside)));
     std::vector<std::string> sides;
     for (const bool above : {false, true})
       if (const std::string side = side_text(all, above); !side.empty()) sides.push_back(side);
     if (!sides.empty()) parts.push_back(joined(sides, "; ") + ".");
-    parts.push_back(order_text(all));
+    if (all.size() > 1) parts.push_back(order_text(all));
     if (!far.empty())
       parts.push_back(formatted("Why {} differ{} by more than {} points was not measured.", and_list(far),
                                 far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
@@ -196,20 +209,19 @@ std::string caveat(const std::vector<Choice>& choices) {
 std::vector<std::string> reasons(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task) {
   std::vector<std::string> by_precision, rest, others, out;
   for (const auto& gain : moved) {
-    const Figures precise = figures_of_model(rows, claims, "published but no delta_bf16", gain.model, task);
-    const double effect = precise.effects.empty() ? 0 : mean_of(precise) - gain.from;
-    if (effect / gain.size() > .5) {
-      by_precision.push_back(formatted("{} points for {}", signed_points(effect), model_title(gain.model)));
-      rest.push_back(signed_points(gain.size() - effect));
+    const auto of = [&](const char* protocol) { return figures_of_model(rows, claims, protocol, gain.model, task); };
+    const auto precision = gain_between(gain.model, of(published_protocol), of("published but no delta_bf16"));
+    if (precision) {
+      by_precision.push_back(formatted("{} points for {}", signed_points(precision->size()), model_title(gain.model)));
+      rest.push_back(signed_points(gain.size() - precision->size()));
     } else {
       others.push_back(model_title(gain.model));
     }
   }
   if (!by_precision.empty())
-    out.push_back(formatted(
-        "Task {}: mixed precision instead of bfloat16 alone gives {} (one run each). All other changes together give "
-        "{}.",
-        task, and_list(by_precision), and_list(rest)));
+    out.push_back(
+        formatted("Task {}: mixed precision instead of bfloat16 alone gives {}. All other changes together give {}.",
+                  task, and_list(by_precision), and_list(rest)));
   if (!others.empty())
     out.push_back(formatted("Task {}: the causes were not measured separately for {}.", task, and_list(others)));
   return out;
@@ -221,7 +233,7 @@ std::string lower_rates(const ResultsTable& table, const std::vector<Choice>& ch
   for (const auto& row : table)
     if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end())
       if (const std::string rate = chosen_rate(choices, row.name);
-          !rate.empty() && !at->second.lr.empty() && at->second.lr != rate)
+          !rate.empty() && !at->second.lr.empty() && at->second.lr != rate && !at->second.trained_rates.contains(rate))
         parts.push_back(formatted("{} at {} instead of {}{}", row.name, at->second.lr, rate,
                                   at->second.failed_rates.contains(rate) ? "" : " (the failed run was not kept)"));
   if (parts.empty()) return "";
@@ -240,10 +252,9 @@ std::string corrections(const Rows& rows, const Claims& claims, const ResultsTab
     for (const auto& model : paper_models()) {
       const Figures published = figures_of_model(rows, claims, published_protocol, model, task);
       const Figures corrected = figures_of_model(rows, claims, corrected_protocol, model, task);
-      if (published.effects.empty() || corrected.effects.empty()) continue;
-      any = true;
-      const Gain d{model, mean_of(published), mean_of(corrected)};
-      if (std::abs(d.size()) > moved_far) moved.push_back(d);
+      const auto d = gain_between(model, published, corrected);
+      any |= d.has_value();
+      if (d && std::abs(d->size()) > moved_far) moved.push_back(*d);
     }
     if (!any) continue;
     std::stable_sort(moved.begin(), moved.end(),
@@ -356,7 +367,7 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       if (stratum.with_runs == 0)
         untested.push_back(verdict.claim->number);
       else if (stratum.verdict == Verdict::undecided)
-        (stratum.cannot_be_supported() ? blocked : undecided).push_back(verdict.claim->number);
+        (stratum.needs_more_than_grammars() ? blocked : undecided).push_back(verdict.claim->number);
       else
         titles[static_cast<size_t>(stratum.verdict)].push_back(
             formatted("“{}”{}", cell(verdict.claim->title), share_text(stratum)));
@@ -371,10 +382,10 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       parts.push_back(
           formatted("Undecided ({}): claim{} {}.", where, undecided.size() == 1 ? "" : "s", numbers_text(undecided)));
     if (!blocked.empty())
-      parts.push_back(
-          formatted("Undecided whatever the number of grammars ({}): claim{} {}. In some of their "
-                    "comparisons all models are at the ceiling, or too few models are ordered.",
-                    where, blocked.size() == 1 ? "" : "s", numbers_text(blocked)));
+      parts.push_back(formatted(
+          "Undecided, and more grammars alone cannot support them ({}): claim{} {}. Some of their comparisons "
+          "are at the ceiling, have a model below the n-gram, or depend on settings that are open.",
+          where, blocked.size() == 1 ? "" : "s", numbers_text(blocked)));
     if (parts.empty()) continue;
     if (!more) {
       single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
@@ -389,12 +400,13 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
     return !one.comparison->reported && !one.exact && one.held && one.verdict != Verdict::undecided;
   };
   if (std::any_of(verdicts.begin(), verdicts.end(), [&](const ClaimVerdict& verdict) {
+        if (verdict.claim->number == 0) return false;
         return std::any_of(verdict.scales.begin(), verdict.scales.end(), [&](const ScaleVerdict& stratum) {
           return stratum.verdict == Verdict::undecided &&
                  std::any_of(stratum.comparisons.begin(), stratum.comparisons.end(), decided);
         });
       }))
-    lines.emplace_back("Undecided claims have [decided comparisons](#the-papers-claims) too.");
+    lines.emplace_back("Some undecided claims have [decided comparisons](#the-papers-claims).");
   if (!single.empty())
     lines.push_back(formatted("Only one grammar was run, so no claim is decided: {}.", and_list(single)));
   if (!counted.empty()) lines.push_back(formatted("Counted, not trained: {}.", and_list(counted)));

@@ -38,11 +38,11 @@ double chance_variance(size_t models) {
   return models < 2 ? 0 : 2 * (2 * m + 5) / (9 * m * (m - 1));
 }
 
-// Clips the interval to what a difference of accuracies or of shares of an accuracy, or a rank correlation, can be.
+// Clips the interval to what a difference of accuracies, or a rank correlation, can be.
 Interval within_range(Statistic statistic, const Interval& interval) {
   const bool shares =
       statistic == Statistic::accuracy || statistic == Statistic::gap_accuracy || statistic == Statistic::seen_gain;
-  if (!shares && statistic != Statistic::retention && !is_order(statistic)) return interval;
+  if (!shares && !is_order(statistic)) return interval;
   return {std::clamp(interval.low, -1.0, 1.0), std::clamp(interval.high, -1.0, 1.0)};
 }
 
@@ -146,7 +146,7 @@ std::string need_of(const ComparisonVerdict& v) {
     case Withheld::below_n_gram:
       return "better settings for the model below the n-gram";
     case Withheld::other_rates:
-      return "runs of both tasks at one learning rate";
+      return "runs of both tasks with one learning rate on all grammars";
     case Withheld::open_settings:
       return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
     case Withheld::no:
@@ -309,9 +309,9 @@ bool ScaleVerdict::has_one_grammar() const {
          });
 }
 
-bool ScaleVerdict::cannot_be_supported() const {
+bool ScaleVerdict::needs_more_than_grammars() const {
   return std::any_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
-    return !one.comparison->reported && (one.why == Withheld::at_ceiling || one.why == Withheld::few_models);
+    return !one.comparison->reported && one.why != Withheld::no && one.why != Withheld::few_grammars;
   });
 }
 
@@ -346,6 +346,7 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
   ScaleVerdict out;
   out.scale = &scale;
   out.protocol = protocol;
+  out.exploratory = contains(claim.exploratory, scale.name);
   for (const auto& comparison : claim.comparisons)
     out.comparisons.push_back(begin(rows, claims, scale, protocol, comparison));
   conclude(out);

@@ -13,7 +13,8 @@
 //   - it is an order of fewer than six models,
 //   - it is a drop between tasks whose runs have different learning rates,
 //   - it is of a kind, and a model did not learn its own test, which has the distribution of its training (trained.h),
-//   - all its models are at the ceiling and it is not that one accuracy is above another, or
+//   - all its models are at the ceiling and it is not that one accuracy is above another,
+//   - another setting of a model might change it ("open settings" in docs/verdicts.md), or
 //   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
 //     another, and this model is below the n-gram on the task it drops to.
 // A claim is supported if every part is supported. Parts that stay contradicted under Holm's correction over the parts
@@ -77,13 +78,14 @@ struct ScaleVerdict {
   size_t parts = 0, with_runs = 0;                         // comparisons of the claim, and those with runs
   size_t supported = 0, contradicted = 0, equivalent = 0;  // the last two after Holm's correction
   bool tested = false;                                     // some comparison, including reported ones, has runs
+  bool exploratory = false;                                // the claim says so for this scale
   std::vector<ComparisonVerdict> comparisons;
 
   bool has_only_unusable_runs() const;
   bool has_one_grammar() const;  // no comparison with runs has the two grammars that an interval needs
   bool is_counted() const;       // all figures are exact: no run was trained for them
-  // Whether a comparison is withheld for a reason that further grammars do not remove: the ceiling, too few models.
-  bool cannot_be_supported() const;
+  // Whether a comparison that counts is withheld for a reason that further grammars do not remove.
+  bool needs_more_than_grammars() const;
   std::string words() const;  // "contradicted in 2 of 12"
 };
 // Sets counts and verdict from the comparisons.

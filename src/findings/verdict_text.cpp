@@ -41,7 +41,8 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
 }
 
 void add_scale(std::string& out, const ScaleVerdict& scale) {
-  out += formatted("  {}, {}: {}\n", scale.scale->name, scale.protocol, capital(scale.words()));
+  out += formatted("  {}, {}: {}{}\n", scale.scale->name, scale.protocol, capital(scale.words()),
+                   scale.exploratory ? " (exploratory)" : "");
   TextTable table({"comparison", "effect", "asked", "95 % interval", "evidence", "verdict"}, "lrrrll");
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
@@ -179,6 +180,7 @@ Json verdict_json(const Experiment& experiment, const std::vector<ClaimVerdict>&
       one["scale"] = scale.scale->name;
       one["protocol"] = scale.protocol;
       one["verdict"] = to_string(scale.verdict);
+      one["exploratory"] = scale.exploratory;
       one["parts"] = scale.parts;
       one["with_runs"] = scale.with_runs;
       one["supported"] = scale.supported;
