@@ -247,7 +247,10 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
   const auto mean = [](const std::vector<double>& all) {
     return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
   };
-  for (const auto& [unit, all] : accuracies) arm.accuracies[unit] = mean(all);
+  for (const auto& [unit, all] : accuracies) {
+    double& kept = arm.accuracies[unit];
+    kept = comparison.statistic == Statistic::slope ? std::max(kept, mean(all)) : mean(all);
+  }
   arm.swept |= group.candidates.size() > 1;
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;

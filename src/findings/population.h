@@ -29,7 +29,8 @@ constexpr double near_ceiling = .02;
 struct ArmFigures {
   std::map<Unit, double> values;    // of the statistic, by grammar
   std::map<Unit, double> ceilings;  // of the same measurements, if every run has a ceiling
-  // Of the test, if the runs have baselines; for a drop, of the task that models drop to.
+  // Of the test, if the runs have baselines; for a drop, of the task that models drop to; for a slope, of the best
+  // level.
   std::map<Unit, double> accuracies, n_grams;
   size_t runs = 0;
   size_t fewest = 0, most = 0;          // runs per grammar (seeds of initialisation and order)

@@ -46,11 +46,12 @@ Interval within_range(Statistic statistic, const Interval& interval) {
   return {std::clamp(interval.low, -1.0, 1.0), std::clamp(interval.high, -1.0, 1.0)};
 }
 
-// The model with the lower accuracy, or with the larger drop, if it is below the n-gram; empty otherwise.
+// The model with the lower accuracy, with the larger drop, or of the slope, if it is below the n-gram; empty otherwise.
 std::string weak_model(const ComparisonVerdict& v) {
   const Statistic statistic = v.comparison->statistic;
-  if ((statistic != Statistic::accuracy && statistic != Statistic::drop) || !v.a || !v.b) return "";
-  const bool a = statistic == Statistic::drop ? v.a->mean > v.b->mean : v.a->mean < v.b->mean;
+  const bool slope = statistic == Statistic::slope;
+  if (!slope && ((statistic != Statistic::accuracy && statistic != Statistic::drop) || !v.a || !v.b)) return "";
+  const bool a = slope || (statistic == Statistic::drop ? v.a->mean > v.b->mean : v.a->mean < v.b->mean);
   const Arm& models = a ? v.comparison->a : v.comparison->b;
   return n_gram_above(models, a ? v.figures.a : v.figures.b, v.figures.effects) ? model_title(models.front().model)
                                                                                 : "";

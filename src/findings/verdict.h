@@ -16,7 +16,8 @@
 //   - all its models are at the ceiling and it is not that one accuracy is above another,
 //   - another setting of a model might change it ("open settings" in docs/verdicts.md), or
 //   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
-//     another, and this model is below the n-gram on the task it drops to.
+//     another, and this model is below the n-gram on the task it drops to, or that an accuracy rises or falls along an
+//     axis, and its model is below the n-gram everywhere on it.
 // A claim is supported if every part is supported. Parts that stay contradicted under Holm's correction over the parts
 // with runs make the claim "contradicted in k of n". Without these, parts that stay equivalent make it "equivalent in k
 // of n"; without these, supported parts are counted in the same way.

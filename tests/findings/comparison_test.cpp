@@ -183,6 +183,21 @@ TEST(SlopeComparison, CoversComplexityAndModelOrderOverSize) {
   EXPECT_EQ(v.comparisons[3].figures.levels, 3U);
 }
 
+TEST(Slopes, NeedALevelAboveTheNGram) {
+  const auto words = [](double n_gram) {
+    const auto runs = small_runs(
+        "[grid]\ntask.number = [1]\nmodel.width = [128, 512]\nmodel.name = [\"transformer\"]\nrun.seed = [1, 2, 3]\n",
+        [&](Result& r) {
+          r.params = r.width == 128 ? 10'000'000 : 50'000'000;
+          r.baselines = BaselineFigures{.01, {}, {.1, n_gram}, 2, .01, 1000, 50};
+          set_accuracy(r, (r.width == 128 ? .5 : .6) + wobble(r));
+        });
+    return judged(rows_from(runs), "capacity").comparisons[0].words();
+  };
+  EXPECT_EQ(words(.55), "supported");
+  EXPECT_EQ(words(.65), "undecided (Transformer below the n-gram)");
+}
+
 TEST(GateParametersClaim, IsExactAndDependsOnCountingRule) {
   const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper)), "gate_parameters");
   ASSERT_EQ(v.comparisons.size(), 2U);
