@@ -95,7 +95,7 @@
     if (data.compare.note) place.append(SB.h('p', {class: 'note'}, SB.text(data.compare.note)));
     if (offered.length < 2) {
       place.append(
-        SB.h('p', {class: 'muted'}, 'There is nothing to compare: the runs have one model and one setting.'),
+        SB.h('p', {class: 'muted'}, 'There is nothing to compare: all runs have the same model and setting.'),
       );
       return;
     }
@@ -188,13 +188,13 @@
       });
       out.replaceChildren(
         SB.h('p', {class: 'versus'}, SB.named(a), SB.h('span', {class: 'muted'}, ' minus '), SB.named(b)),
-        lines.length ? overview.element : SB.h('p', {class: 'muted'}, 'These two have no task in common.'),
+        lines.length ? overview.element : SB.h('p', {class: 'muted'}, 'These two rows have no task in common.'),
         lines.length
           ? SB.h(
               'p',
               {class: 'small muted'},
               'Circles: one grammar each. Diamond and line: mean and 95 % interval. ',
-              'To the right of the middle the first is better.',
+              'Right of the middle line, the first row is better.',
             )
           : '',
         lines.length ? SB.h('h3', {}, 'By grammar') : '',

@@ -107,7 +107,7 @@
             onclick: async () => {
               try {
                 if (needs_drawing && (this.stale || !this.view)) await this.draw();
-                if (needs_drawing && !this.view) throw new Error('there is no drawing');
+                if (needs_drawing && !this.view) throw new Error('the figure is not drawn');
                 await action();
               } catch (fault) {
                 SB.say('Could not save: ' + fault.message);
@@ -229,7 +229,7 @@
         if (SB.shown_rows(this.figure).length) {
           this.view = await SB.draw(this.plot, this.figure);
         } else {
-          const why = 'None of the models that are shown has numbers here.';
+          const why = 'This figure has no numbers of the models shown.';
           this.plot.replaceChildren(SB.h('p', {class: 'nothing'}, why));
         }
         this.width = this.plot.clientWidth;

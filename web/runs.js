@@ -192,7 +192,6 @@
       chosen_line.hidden = !only;
       if (only)
         chosen_line.replaceChildren(
-          'Runs behind ',
           SB.text(SB.shortened(state.only.name, 120)),
           ' ',
           SB.h(
@@ -214,7 +213,7 @@
       const run = SB.runs.get(key);
       if (!run) return false;
       if (state.only && !state.only.runs.includes(key)) state.only = null;
-      if (SB.hidden.has(run.model) && !state.only) state.only = {name: 'the link', runs: [key]};
+      if (SB.hidden.has(run.model) && !state.only) state.only = {name: 'Linked run', runs: [key]};
       state.search = '';
       search.value = '';
       choose();
@@ -288,9 +287,9 @@
       SB.h(
         'p',
         {},
-        'Figures as they stand in each run’s ',
+        'Numbers are those of each run’s ',
         SB.h('code', {}, 'result.json'),
-        ', digit for digit. A run’s name opens its settings, machine and files.',
+        ', digit for digit. Click a run’s name to see its settings, machine and files.',
       ),
       SB.h(
         'div',

@@ -12,10 +12,10 @@
   };
   const legend_text = (sample, has_oracle) =>
     (has_gaps(sample)
-      ? 'filled boxes are symbols, dots are blank gap frames, struck ones are wrong symbols in a gap. Each model ' +
+      ? 'filled boxes are symbols, dots are blank gap frames, struck boxes are wrong symbols in a gap. Each model ' +
         'names the hidden state from all frames so far'
       : sample.dense
-        ? 'frames are vectors: boxes show their norm, dashed ones are pauses or missing frames. Each model answers ' +
+        ? 'frames are vectors: boxes show their norm, dashed boxes are pauses or missing frames. Each model answers ' +
           'from all frames so far'
         : 'boxes are symbols, · is a blank frame. Each model answers from all frames so far') +
     (!has_oracle
@@ -147,7 +147,7 @@
   SB.build_try = (place, state) => {
     const samples = SB.data.samples;
     if (!samples.length) {
-      place.append(SB.h('p', {class: 'muted'}, 'No recorded samples: archives leave them out.'));
+      place.append(SB.h('p', {class: 'muted'}, 'No recorded samples: archives do not contain them.'));
       return;
     }
     if (!samples.some(sample => sample.id === state.sample)) {
@@ -240,11 +240,11 @@
         gap_text(sample, element) +
           '. ' +
           (element.state === '–'
-            ? 'It is not asked for.'
+            ? 'It has no target.'
             : wrong.length === 0
-              ? 'All are right.'
+              ? 'All answers are right.'
               : wrong.length === believers.length
-                ? 'All are wrong.'
+                ? 'All answers are wrong.'
                 : 'Wrong: ' + wrong.map(name => SB.shortened(name, 40)).join(', ') + '.'),
       );
       details.replaceChildren(panel(sample, believers, at));
@@ -265,7 +265,7 @@
       SB.h(
         'p',
         {},
-        'A sample of the test set as it was shown: ',
+        'A test sample as the models saw it: ',
         legend,
         ' Step with ',
         SB.h('kbd', {}, '←'),

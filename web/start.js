@@ -136,7 +136,7 @@
     cards.set(section.id, grid.cards);
     const hint =
       grid.cards.length && SB.can_draw()
-        ? 'Point at a mark for its numbers; click a name in a legend to single it out' +
+        ? 'Point at a mark for its numbers; click a name in a legend to highlight it' +
           (window.matchMedia('(pointer: coarse)').matches
             ? '.'
             : '; drag to move, Ctrl and wheel to zoom, double-click to go back.')
@@ -270,10 +270,15 @@
     if (cell)
       SB.show_runs(
         cell.runs,
-        SB.series.get(cell.series).name + ', ' + SB.columns.get(cell.column).name + ': ' + cell.mean_text,
+        'Runs behind ' +
+          SB.series.get(cell.series).name +
+          ', ' +
+          SB.columns.get(cell.column).name +
+          ': ' +
+          cell.mean_text,
       );
-    else if (at === 'left-out') SB.show_runs(left_out(), 'no number of the tables');
-    else if (figure) SB.show_runs(figure.runs, '“' + figure.title + '”');
+    else if (at === 'left-out') SB.show_runs(left_out(), 'Runs in no table');
+    else if (figure) SB.show_runs(figure.runs, 'Runs behind “' + figure.title + '”');
     else if (at.startsWith('run-')) SB.show_run(at.slice(4));
     else if (at.startsWith('figure-')) SB.show_figure(at.slice(7));
   }

@@ -5,12 +5,12 @@
 
   // Kind of a mark: its sign, what it means in the legend, whether it warns.
   const signs = {
-    best: ['★', 'best mean of its column'],
-    tied: ['≈', 'not told apart from the best'],
+    best: ['★', 'best mean in its column'],
+    tied: ['≈', 'not significantly different from the best'],
     worse: ['▽', 'significantly worse than the best'],
-    one_grammar: ['¹', 'one grammar only, so no interval'],
+    one_grammar: ['¹', 'only one grammar, so no interval'],
     diverged: ['✕', 'runs diverged', true],
-    fewer_grammars: ['ⁿ', 'over fewer grammars than others of its column'],
+    fewer_grammars: ['ⁿ', 'mean over fewer grammars than other cells of its column'],
     missing: ['◌', 'runs are missing', true],
     above_ceiling: ['⇡', 'above the ceiling', true],
     paper_outside: ['≠', 'the paper’s figure lies outside the interval'],
@@ -37,7 +37,7 @@
   const bar = (cell, column, series, end) =>
     SB.h('span', {
       class: 'meter',
-      title: column.squared ? 'less is better; the bars of this column end at ' + end.toFixed(3) : null,
+      title: column.squared ? 'lower is better; bars in this column end at ' + end.toFixed(3) : null,
       css: {
         '--mean': cell.mean / end,
         '--low': cell.low === null ? 2 : Math.max(0, cell.low / end),
@@ -57,7 +57,7 @@
       below: cell => [cell.fraction === null ? '' : cell.fraction_text, cell.uneven_text],
     },
     ceiling: {
-      title: () => 'Of the ceiling',
+      title: () => 'Share of the ceiling',
       key: cell => cell.fraction,
       main: cell => cell.fraction_text,
       beside: () => '',
@@ -67,7 +67,7 @@
       ],
     },
     paper: {
-      title: () => 'Against the paper',
+      title: () => 'Difference from the paper',
       key: cell => cell.difference,
       main: cell => cell.difference_text || '–',
       beside: cell => (cell.difference === null ? '' : 'points'),
@@ -197,14 +197,14 @@
         cell: cell => (cell.sd_text ? SB.h('span', {title: 'over ' + cell.sd_over}, cell.sd_text) : '–'),
       },
       some(cell => cell.fraction_text) && {
-        title: 'of the ceiling',
+        title: 'share of the ceiling',
         falling: true,
         key: cell => cell.fraction,
         cell: cell => cell.fraction_text,
       },
       some(cell => cell.n_gram_text) && {
         title: 'n-gram',
-        about: 'the commonest state after the last n symbols',
+        about: 'the most common state after the last n symbols',
         key: cell => cell.n_gram_text,
         cell: cell => cell.n_gram_text,
       },
@@ -219,9 +219,11 @@
         cell: cell => SB.dash(cell.difference_text),
       },
       {
-        title: 'against the best',
+        title: 'difference from the best',
         about:
-          'of the column, ' + SB.unit_of_differences() + ' on the same grammars; the 95 % interval of each by itself',
+          'in the column, ' +
+          SB.unit_of_differences() +
+          ' on common grammars; 95 % intervals are not corrected for multiple comparisons',
         falling: true,
         key: cell =>
           cell.versus_best ? SB.better(SB.columns.get(cell.column), cell.versus_best.difference) : cell.best ? 0 : null,
@@ -234,7 +236,7 @@
       },
       {
         title: 'p',
-        about: 'of the difference to the best, each by itself; marks are after correction over the column',
+        about: 'of the difference from the best, without correction for multiple comparisons; the marks are corrected',
         key: cell => (cell.versus_best ? cell.versus_best.p : null),
         cell: cell => (cell.versus_best ? SB.dash(cell.versus_best.p_text) : '–'),
       },
@@ -307,7 +309,7 @@
         ? SB.h(
             'details',
             {open: notes.length <= 2},
-            SB.h('summary', {}, 'How cells were averaged and chosen (' + notes.length + ')'),
+            SB.h('summary', {}, 'How runs were averaged and settings chosen (' + notes.length + ')'),
             SB.h(
               'ul',
               {class: 'small'},

@@ -32,7 +32,7 @@ TomlValue to_toml(const py::handle& value, const Place& place) {
     for (const py::handle item : value) list.push_back(to_toml(item, place));
     out.content = std::move(list);
   } else {
-    throw bad_input("config", "wrong kind of value, expected a number, a truth value, text or a list, got " +
+    throw bad_input("config", "wrong kind of value, expected a number, a boolean, text or a list, got " +
                                   printable(py::str(py::type::handle_of(value).attr("__name__")).cast<std::string>()) +
                                   ", " + place.text());
   }

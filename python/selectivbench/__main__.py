@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are one line."""
+    """Argument parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Prints the message and exits."""
@@ -75,9 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     checks = commands.add_parser("check", help="check a mixer before training (the program's check verifies files of runs)", allow_abbrev=False)
     for each in (ranks, checks):
         each.add_argument("mixer", metavar="FILE:NAME", help="Python file, and the class or function in it that is called with a width and returns a mixer")
-        each.add_argument("--skip", action="append", default=[], metavar="CHECK", help="check to leave out; can be repeated")
-    ranks.add_argument("--budget", default="10min", help="total time, such as 90s, 10min or 1.5h; too small a budget is refused (default: 10min)")
-    ranks.add_argument("--out", default="runs/rank", help="folder of plan, runs and card; the same command resumes there")
+        each.add_argument("--skip", action="append", default=[], metavar="CHECK", help="check to skip; can be repeated")
+    ranks.add_argument("--budget", default="10min", help="total time, such as 90s, 10min or 1.5h; a budget that is too small is rejected (default: 10min)")
+    ranks.add_argument("--out", default="runs/rank", help="folder for plan, runs and card; the same command resumes there")
     ranks.add_argument("--name", help="name on the card (default: NAME)")
     ranks.add_argument("--task", help="one task, by its number or the name of its kind (default: all of the paper's tasks)")
     ranks.add_argument("--peers", help="scale of the shipped results, or a file that freeze wrote (default: small on a GPU, else quick)")
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _submit(options: argparse.Namespace) -> int:
-    """Packs one ranking, or checks any number of submissions: one line for each, and exit code 1 if one is refused."""
+    """Packs one ranking, or checks any number of submissions: one line for each, and exit code 1 if one is rejected."""
     from .submission import check, redraw, submit
 
     if not (options.check or options.card):
@@ -131,7 +131,7 @@ def _mixer(where: str, text: str) -> Any:
         raise ValueError(f"[{where}] no such file: {name}")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise ValueError(f"[{where}] {name}, expected a Python file (.py)")
+        raise ValueError(f"[{where}] expected a Python file (.py), got {name}")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(file.resolve().parent))  # its own imports
     sys.modules[file.stem] = module

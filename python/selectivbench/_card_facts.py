@@ -1,4 +1,4 @@
-"""How a ranking was measured, as names and texts, and what repeats it."""
+"""How a ranking was measured, as names and texts, and the call that repeats it."""
 from __future__ import annotations
 
 import json
@@ -60,7 +60,7 @@ def measured(ranking: Ranking) -> Rows:
         ("accuracy by grammar", "; ".join(f"task {task}: {each}" for task, each in _accuracies(ranking).items())),
         (
             "95 % intervals",
-            "Student's t over grammars, clipped to what is possible; one run per model and grammar, so initial weights change with the grammar",
+            "Student's t over grammars, clipped to 0 to 1; one run per model and grammar, so initial weights differ between grammars",
         ),
         ("protocol", peers.protocol),
         ("residual", "; ".join(f"{kind}: {', '.join(models)}" for kind, models in sorted(residuals.items()))),

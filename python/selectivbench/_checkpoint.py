@@ -82,7 +82,7 @@ class Checkpoint:
                 if found == _FORMAT:
                     state = {key: state[key] for key in (*self._run, *_KEYS)}
             except Exception as error:  # torch raises various types for damaged files
-                raise self._refused("is no checkpoint of sb.train, or damaged") from error
+                raise self._refused("is not a checkpoint of sb.train, or is damaged") from error
         if found != _FORMAT:
             raise self._refused(f"has format {found}, expected {_FORMAT}")
         out: dict[str, Any] = state

@@ -1,4 +1,4 @@
-"""A mixer under examination: how it is built and called, and what it must leave as it was."""
+"""A mixer under examination: how it is built and called, and the global state that it must not change."""
 from __future__ import annotations
 
 import contextlib
@@ -178,7 +178,7 @@ GLOBAL_STATE: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
 
 @contextlib.contextmanager
 def own_state() -> Iterator[None]:
-    """Whatever the mixer prints or changes is undone."""
+    """Context manager: hides output of the mixer and undoes its changes of global state."""
     before, state = torch.get_rng_state(), [get() for _, get, _ in GLOBAL_STATE]
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

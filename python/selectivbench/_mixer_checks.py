@@ -57,7 +57,7 @@ def _output(subject: Subject) -> str:
     if out.dtype != torch.float32:
         raise Failed(f"forward of float32, expected float32, got {str(out.dtype)[6:]}")
     if out.device != x.device:
-        raise Failed(f"forward of a tensor on {x.device}, expected outputs there, got them on {out.device}")
+        raise Failed(f"forward, expected outputs on {x.device}, the device of the input, got {out.device}")
     if not torch.equal(x, given):
         raise Failed("forward changes its input in place")
     expect_finite(out, "output")
@@ -113,10 +113,10 @@ def _repeatable(subject: Subject) -> str:
         place = place_of((change == change.max()).nonzero()[0])
         count = int((first != second).sum())
         raise Failed(
-            f"other outputs for the same input in eval mode: {count} of {change.numel()} values differ, by up to "
+            f"different outputs for the same input in eval mode: {count} of {change.numel()} values differ, by up to "
             f"{float(change.max()):.3g} at {place}; a mixer must not keep a state between calls, nor draw random numbers in eval mode"
         )
-    return "the same bytes twice"
+    return "identical outputs in two calls"
 
 
 def _expect_state(before: list[Any], who: str = "") -> None:
@@ -176,7 +176,7 @@ def _padded(subject: Subject) -> str:
     longer = torch.cat([x, torch.zeros(BATCH, 29, subject.width)], dim=1)
     padded = expect_same(call_without_gradients(module, longer)[:, :FRAMES], expected, _OF_OUTPUT, "29 frames of zeros after the sequence change outputs")
     expect_same(call_without_gradients(module, x[:1]), expected[:1], _OF_OUTPUT, "a sample alone and in a batch")
-    return f"padding after a sample and other samples beside it: {padded}"
+    return f"with padding, and with other samples in the batch: {padded}"
 
 
 def _stepwise(subject: Subject) -> str:

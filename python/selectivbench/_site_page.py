@@ -2,11 +2,11 @@
 
 INTRO = """<p>SelectivBench measures how well sequence models keep what matters in their state and drop the rest. Accuracy is the
 share of elements whose hidden state a model names; the ceiling is the best that any causal model can expect. Compare models only within
-one task, scale and protocol, and with the same settings of task and training. The 95 % interval is over grammars; without it a small
-difference decides nothing.</p>
-<p>Settings: those in which a result differs from the standard runs of its task and scale, such as the training of an ablation. Without
-scripts, all results are listed. Other kinds of tasks have no standard runs: their settings are those in which results of the same task
-differ.</p>
+one task, scale and protocol, and with the same settings of task and training. The 95 % interval is over grammars; without an interval, a
+small difference is no evidence.</p>
+<p>The column settings lists the differences from the standard runs of the task and scale, such as the training of an ablation. Other
+kinds of tasks have no standard runs: the column lists the settings in which results of the task differ. Without scripts, all results are
+listed.</p>
 <p>Every accuracy links to its runs. Shipped models were trained by the program. Of a submitted model, marked (external), every test
 answer was scored again from its stored predictions; how it was trained is self-reported. Runs on grammar 11, on which settings were
 chosen, are not listed, nor are tasks scored by squared error.</p>"""

@@ -59,7 +59,7 @@ def _aligned(table: Table) -> list[str]:
 
 
 def as_markdown(ranking: Ranking) -> str:
-    """The card in Markdown; figures are the SVG files beside it."""
+    """The card in Markdown; figures are the SVG files in the same folder."""
     out = [f"# {ranking.name}", "", _sentence(ranking), "", _compared(ranking), ""]
     for title, content in [*_sections(ranking), ("Appendix", _appendix(ranking))]:
         out += [f"## {title}", ""]
@@ -121,10 +121,10 @@ def _sections(ranking: Ranking) -> list[tuple[str, Content]]:
     label, nearest = ranking.label, ", ".join(ranking.nearest)
     difference = (
         f"{label} minus the model, in points (hundredths of accuracy), with 95 % intervals (Student's t, one degree of freedom less than "
-        "grammars) paired over common grammars, without correction for several comparisons."
+        "grammars) paired over common grammars, without correction for multiple comparisons."
     )
     if _few(ranking.standings):
-        difference += " With two grammars its width follows from how far two differences are apart, which can be little by chance."
+        difference += " With two grammars, an interval rests on two differences and can be narrow by chance."
     profile = (
         f"The charts show the nearest models, {nearest}: those with the smallest root mean square difference of accuracy to {label} over "
         "the tasks."
@@ -140,7 +140,7 @@ def _sections(ranking: Ranking) -> list[tuple[str, Content]]:
 
 
 def _appendix(ranking: Ranking) -> Content:
-    repeat = f"To repeat it, with SelectivBench {ranking.facts['identity']['version']} and torch {ranking.facts['torch']}:"
+    repeat = f"To repeat this ranking with SelectivBench {ranking.facts['identity']['version']} and torch {ranking.facts['torch']}:"
     cite = "Cite the benchmark: Bouhadjar, Fabre, Schmidt, Neftci, arXiv:2601.12598."
     return [("text", repeat), ("code", call(ranking)), ("facts", appendix(ranking)), ("text", cite)]
 
@@ -199,7 +199,8 @@ def _tasks(standings: Sequence[Standing]) -> str:
 def _compared(ranking: Ranking) -> str:
     tested = sorted({seed for each in ranking.standings for seed in each.seeds})
     missing = [task for task in ranking.peers.tasks if task not in ranking.facts["tasks"]]
-    left_out = f" Not ranked, because it did not fit: task {_listed(list(map(str, missing)))}." if missing else ""
+    limits = "the budget or the GPU's memory" if ranking.facts["identity"]["device"] == "cuda" else "the budget"
+    left_out = f" Not ranked, because it did not fit {limits}: task {_listed(list(map(str, missing)))}." if missing else ""
     return (
         f"{network(ranking)} Compared with {max(each.of - 1 for each in ranking.standings)} models of SelectivBench "
         f"{ranking.peers.version} at scale {ranking.peers.scale}, on the same samples of {len(tested)} grammars.{left_out}"
@@ -235,11 +236,11 @@ def _below(standing: Standing) -> bool:
 def _rank_texts(ranking: Ranking) -> list[str]:
     tasks = [each.task for each in ranking.standings]
     questions = " ".join(f"Task {task}: {QUESTIONS[task]}" for task in tasks if task in QUESTIONS)
-    longer = "Task 4 is the mean over the gaps longer than in training, by the runs of task 2; n-gram and ceiling are those of task 2."
+    longer = "Task 4 is the mean accuracy of the runs of task 2 over gaps longer than in training; n-gram and ceiling are those of task 2."
     longer = longer if 4 in tasks else ""
     ranks = (
-        "Ranks in brackets are those that the 95 % intervals of the differences, not corrected for several models, leave possible. Below "
-        "three grammars every rank has brackets. Share is (accuracy − n-gram) / (ceiling − n-gram)."
+        "Brackets give the ranks that are compatible with the 95 % intervals of the differences, without correction for multiple "
+        "comparisons. With fewer than three grammars every rank has brackets. Share is (accuracy − n-gram) / (ceiling − n-gram)."
     )
     return [text for text in (questions, longer, ranks) if text]
 
@@ -288,12 +289,12 @@ def _state_section(ranking: Ranking) -> Content:
         return [("text", f"Unknown: {ranking.name} has no method step and no attribute state_size, or its state grows.")]
     missing = sorted({a.model for each in ranking.standings for a in each.against} - set(sized))
     texts = [
-        f"Mean accuracy over {_tasks(ranking.standings)}. The axis need not start at 0, and no difference in this chart is tested.",
-        "The nearest models have their colours of the other charts. They are near on each task; models with a similar mean can differ "
-        "more on single tasks.",
+        f"Mean accuracy over {_tasks(ranking.standings)}. The axis need not start at 0, and no difference in this chart was tested for significance.",
+        "The nearest models have the same colours as in the other charts. They are near on each task; models with a similar mean can "
+        "differ more on single tasks.",
     ]
     if missing:
-        texts.append(f"Without a fixed-size state, or not on all these tasks: {', '.join(missing)}.")
+        texts.append(f"Not shown, because they have no fixed-size state or no runs on all these tasks: {', '.join(missing)}.")
     return [("beside", ("state", texts))]
 
 
@@ -305,7 +306,7 @@ def _cost(ranking: Ranking) -> Content:
     rows = [[name, f"{speeds[name]:,}", f"{speeds[name] / mine:.2f}"] for name in order]
     text = (
         f"Training on this machine: task {ranking.peers.tasks[0]}, the same batch and threads. {ranking.label}: {speed(ranking)}, in torch. "
-        "The others: the fastest of a few updates in the program, with kernels of its own."
+        "The other models: the fastest of a few updates in the program, with its own kernels."
     )
     return [("table", (["model", "tokens/s", f"of {ranking.label}"], rows)), ("text", text)]
 
@@ -324,7 +325,7 @@ def _failures(ranking: Ranking) -> Content:
             (
                 "text",
                 "By certainty: elements are binned by the entropy of the exact filter's belief about their state, 0 if it is certain. Entropy "
-                "is a property of the sample, not of the model. Each bin holds other elements, so accuracy can also rise with entropy.",
+                "is a property of the sample, not of the model. Bins contain different elements, so accuracy can also rise with entropy.",
             )
         )
     if certain:

@@ -29,8 +29,8 @@ def check_causal(
 ) -> None:
     """Raises a ValueError if outputs for early frames change with later frames.
 
-    ``predict`` sees a few test samples as they are, then with random values from some frame on. Predictors that give other
-    outputs for the same frames cannot be tested: they are an error if they must be ``repeatable``, and pass otherwise.
+    ``predict`` sees a few test samples as they are, then with random values from some frame on. Predictors that give
+    different outputs for the same frames cannot be tested: they are an error if ``repeatable`` is true, and pass otherwise.
     """
     import numpy as np
 
@@ -43,7 +43,7 @@ def check_causal(
     if noise > _NOT_REPEATABLE * size:
         if repeatable:
             raise ValueError(
-                f"[{where}] {who} gives other outputs for the same frames in eval mode; it must not keep a state between calls"
+                f"[{where}] {who} gives different outputs for the same frames in eval mode; it must not keep a state between calls"
             )
         return
     shortest = int(batch().starts[:, -1].min())

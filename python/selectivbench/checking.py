@@ -1,4 +1,4 @@
-"""The health check of a mixer: what must hold before its training means anything."""
+"""The health check of a mixer: properties without which its training has no meaning."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def check(
     The module maps [batch, frames, width] to a tensor of the same shape. If it has a method ``step(x, state)`` that maps one frame
     [batch, width] and the state (None at the first frame) to output and state, this is compared with the whole sequence. Failed
     checks are in the report, with the place and size of the difference; ``raise_on_failure`` raises the first as a ``ValueError``.
-    ``skip`` names checks to leave out.
+    ``skip`` names checks to skip.
 
     >>> import selectivbench as sb, torch
     >>> class Sum(torch.nn.Module):
@@ -82,7 +82,7 @@ def check(
     checks: list[Check] = []
     for name, run in CHECKS:
         if name in skip:
-            checks.append(Check(name, "skipped", "left out by the caller"))
+            checks.append(Check(name, "skipped", "skipped by the caller"))
             continue
         with own_state():
             try:

@@ -1,4 +1,4 @@
-"""Measures your own model as the program measures its models, and records it with them."""
+"""Measures your own model as the program measures its models, and records the result for the program's tables."""
 from __future__ import annotations
 
 import json
@@ -67,8 +67,8 @@ def evaluate(
 
     ``gaps`` are values of the task's test axis (:attr:`Task.axis`), gap lengths for the paper's tasks.
 
-    ``predict(batch)`` returns outputs [batch, frames, answers], or yields them stretch by stretch. It must be causal: first it
-    is called on a few samples whose later frames are changed, and a ``ValueError`` says if earlier outputs change with them.
+    ``predict(batch)`` returns outputs [batch, frames, answers], or yields them stretch by stretch. It must be causal: it is first
+    called on a few samples with changed later frames, and a ``ValueError`` is raised if earlier outputs change.
 
     >>> import numpy as np
     >>> import selectivbench as sb
@@ -174,8 +174,8 @@ def record(
     """Writes a run folder, which ``selectivbench table``, ``check`` and ``report`` show with the program's own runs.
 
     The model is called "``name`` (external)". ``settings`` declares how it was trained, by the keys of configs:
-    ``{"train.lr": 1e-3, "train.updates": 500, "train.batch": 32, "train.seed": 2, "model.width": 64}``, and whatever else
-    distinguishes your model as ``model.KEY``; after :func:`train`, give it ``trained.settings`` with your model's width and layers.
+    ``{"train.lr": 1e-3, "train.updates": 500, "train.batch": 32, "train.seed": 2, "model.width": 64}``, and further
+    properties of your model as ``model.KEY``; after :func:`train`, give it ``trained.settings`` with your model's width and layers.
     The argument is required. Keys of ``train`` that are missing have the defaults of configs; width and layers are then 1, with a
     warning if the model has parameters. ``state_size``: values that a layer carries from frame to frame; None: unknown, or the state
     grows. The folder's name is a digest of name, parameters, task and
@@ -241,9 +241,9 @@ def _declared(settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
     """Settings that distinguish models; the evaluation says what was measured on."""
     if settings is None or (isinstance(settings, Mapping) and not settings):
         raise ValueError(
-            "[record] settings= is missing: without it the run would be recorded as trained with the defaults of configs; say how "
-            'the model was trained, as {"train.updates": 500, "train.batch": 32, "train.lr": 1e-3, "train.seed": 1}, or give '
-            "the settings of what sb.train returned"
+            "[record] settings= is missing, so the run would be recorded as trained with the defaults of configs; declare how "
+            'the model was trained, such as {"train.updates": 500, "train.batch": 32, "train.lr": 1e-3, "train.seed": 1}, or pass '
+            "the settings of the result of sb.train"
         )
     for key in mapping("record", "settings", settings):
         if "." in key and key.partition(".")[0] not in ("model", "train", "run"):

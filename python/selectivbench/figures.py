@@ -69,7 +69,7 @@ def by_gap(measured: Mapping[str, Run | Evaluation]) -> dict[str, Any]:
     axis, metric = axes.pop() if axes else "gap", metrics.pop() if metrics else "accuracy"
     what = "Accuracy" if metric == "accuracy" else "Squared error"
     if axis == "gap":
-        return _lines(rows, "gap", "frames of every gap", f"{what} by gap length", metric)
+        return _lines(rows, "gap", "gap length, frames", f"{what} by gap length", metric)
     return _lines(rows, axis, axis, f"{what} by {axis}", metric)
 
 

@@ -134,7 +134,7 @@ def load_peers(scale: str | os.PathLike[str] = "quick") -> Peers:
     except FileNotFoundError:
         raise ValueError(f"[peers] expected {' or '.join(scales())} or a file, got {shown(name)}") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"[peers] {file} is no file of frozen results: {error}") from None
+        raise ValueError(f"[peers] {file} is not a file of frozen results: {error}") from None
 
 
 def freeze(roots: Iterable[str | os.PathLike[str]], scale_file: str | os.PathLike[str]) -> str:

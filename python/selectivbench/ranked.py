@@ -56,7 +56,7 @@ def make_ranking(
 
 
 def row_of(rate: float, test: Measurement, valid: Measurement, grid: Sequence[Measurement]) -> dict[str, Any]:
-    """What is kept of a run: the fields of a peer's row, and the measurements."""
+    """The stored row of a run: the fields of a peer's row, and the measurements."""
     return {
         "lr": rate,
         "accuracy": test.accuracy,
@@ -71,7 +71,7 @@ def row_of(rate: float, test: Measurement, valid: Measurement, grid: Sequence[Me
 
 
 def digest_of(peers: Peers) -> str:
-    """Says which results a mixer was ranked among."""
+    """Digest of the results that a mixer was ranked against."""
     return hashlib.sha256(json.dumps(peers.runs, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -95,13 +95,13 @@ def _pair(low: float | None, high: float | None) -> list[float | None] | None:
 
 
 def _notes(peers: Peers, facts: Mapping[str, Any], found: list[Standing]) -> list[str]:
-    out = [f"Task {task}, grammar {seed}: {why}; in no mean." for task, seed, why in facts["diverged"]]
+    out = [f"Task {task}, grammar {seed}: {why}; excluded from the mean." for task, seed, why in facts["diverged"]]
     if not facts.get("peer_speeds"):
         out.append(_no_speeds(peers, facts))
     if any(len(each.seeds) < 2 for each in found):
-        out.append("With one common grammar there is no interval: such a rank decides nothing.")
+        out.append("With one common grammar there is no interval: such a rank is no evidence.")
     if facts["identity"]["skip"]:
-        out.append(f"Checks left out: {', '.join(facts['identity']['skip'])}.")
+        out.append(f"Checks skipped: {', '.join(facts['identity']['skip'])}.")
     return out
 
 
@@ -111,7 +111,7 @@ def _no_speeds(peers: Peers, facts: Mapping[str, Any]) -> str:
     if not isinstance(peers.tasks[0], int):
         return "Speed of the peers is measured on the paper's tasks only."
     return (
-        "Speed of the peers is left out: measuring it needs the whole program selectivbench (with libtorch) on the PATH, and at most "
+        "Speed of the peers was not measured: this needs the whole program selectivbench (with libtorch) on the PATH, and at most "
         "5 % of the budget."
     )
 

@@ -1,4 +1,4 @@
-"""How selective is a new mixer? Trains it in the benchmark's network and ranks it among the program's models."""
+"""Trains a new mixer in the benchmark's network and ranks it among the program's models."""
 from __future__ import annotations
 
 import contextlib
@@ -76,7 +76,7 @@ def rank(
     ``task``: one task, by its number or the name of its kind, that ``peers`` has results of; by default all of the paper's tasks.
     ``device``: by default cuda if torch has a GPU, else cpu.
     ``peers``: scale of the shipped results, or a file that ``python3 -m selectivbench freeze`` wrote; by default ``small`` on a GPU and
-    ``quick`` elsewhere. ``residual``: post or pre. ``skip``: checks to leave out, which the card names. ``progress``: plan and progress on standard error.
+    ``quick`` elsewhere. ``residual``: post or pre. ``skip``: checks to skip, which the card names. ``progress``: plan and progress on standard error.
     """
     began, limit = time.monotonic(), seconds_of(budget)
     folder = pathlib.Path(path("rank", out))

@@ -109,7 +109,7 @@ class Measurement:
 
     @property
     def point(self) -> int | None:
-        """Value of the task's test axis; None: as the task is."""
+        """Value of the task's test axis; None for a measurement of the task itself."""
         return self.gap if self.axis is None else self.at
 
     def __str__(self) -> str:
@@ -194,7 +194,7 @@ class Run:
 
 
 class Runs(list[Run]):
-    """List of finished runs; ``notes`` lists what was left out and why. A subset: ``sb.Runs(run for run in runs if …)``."""
+    """List of finished runs; ``notes`` lists excluded runs and the reasons. A subset: ``sb.Runs(run for run in runs if …)``."""
 
     def __init__(self, runs: Iterable[Run] = (), notes: Iterable[str] = ()) -> None:
         super().__init__(runs)

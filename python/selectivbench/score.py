@@ -22,7 +22,7 @@ class Score:
 
     :meth:`update` takes outputs for a batch of that split, [batch, frames, answers], or for its next frames, in any number of
     calls. The score draws each batch again, so changes to the batch's arrays do not matter. Each sample counts once. If
-    outputs are invalid, the whole batch is left out.
+    outputs are invalid, the whole batch is excluded.
 
     >>> import numpy as np
     >>> import selectivbench as sb

@@ -39,7 +39,7 @@ _OF_PROTOCOL = (  # listed as the differences of a run from its protocol
 class Row:
     """A cell of `selectivbench table`, its runs and the names of their archives.
 
-    ``folder``: of a submission, empty for shipped models. ``standard``: whether the settings are those of the scale's
+    ``folder``: name of the submission's folder, empty for shipped models. ``standard``: whether the settings are those of the scale's
     standard runs; None: the task has no standard runs at this scale. ``settings``: those in which the row differs, by
     key; "" has the differences from the protocol, in words.
     """
@@ -55,18 +55,18 @@ class Row:
 
     @property
     def task(self) -> str:
-        """As tables name it."""
+        """The task's name in tables."""
         at = "" if self.cell["gap"] is None else f", {self.cell.get('axis') or 'gap'} {self.cell['gap']}"
         return f"{self.cell['task']}{at}"
 
     @property
     def anchor(self) -> str:
-        """Of its runs; the gap lengths of a task share them."""
+        """Anchor of the section of its runs; the gap lengths of a task share it."""
         return "-".join(filter(None, [self.folder, self.runs[0].run_id]))
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Of its grammars."""
+        """Seeds of its grammars."""
         return tuple(sorted({run.grammar_seed for run in self.runs}))
 
     @property
@@ -83,7 +83,7 @@ def build(
 ) -> str:
     """Writes the site of these archives and of the folder of submissions, each checked again.
 
-    Returns what it holds, in words, with a line for each archive without results.
+    Returns a summary of the site, with a line for each archive without results.
     """
     target, shipped = pathlib.Path(path("site", out)), [pathlib.Path(path("site", each)) for each in archives]
     folder = pathlib.Path(path("site", submissions))
@@ -150,7 +150,7 @@ def _excluded(run: Run) -> str:
 
 
 def _unused(archive: pathlib.Path, runs: Runs) -> str:
-    otherwise = "diverged, or trained with another learning rate or warm-up than the chosen one"
+    otherwise = "diverged, or trained with a learning rate or warm-up other than the chosen one"
     reasons = {_excluded(run) or otherwise for run in runs}
     why = f"its {len(runs)} runs are {' or '.join(sorted(reasons))}" if runs else "it has no finished runs"
     return f"{archive.name}: no results, because {why}"

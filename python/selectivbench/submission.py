@@ -52,8 +52,8 @@ class Submission:
 
     def __str__(self) -> str:
         return (
-            f"{self.folder}: {self.ranking.name}, {len(self.runs)} runs at scale {self.ranking.peers.scale}; the predictions give the "
-            "recorded numbers, training is self-reported"
+            f"{self.folder}: {self.ranking.name}, {len(self.runs)} runs at scale {self.ranking.peers.scale}; the predictions reproduce "
+            "the recorded numbers, training is self-reported"
         )
 
 
@@ -65,7 +65,7 @@ def submit(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = 
     ranked = json.loads((root / "ranking.json").read_text())
     name, facts = text("submit", "name", ranked["name"], 80), ranked["facts"]
     if facts["scale"] not in scales() or facts["identity"]["peers"] != digest_of(load_peers(facts["scale"])):
-        raise ValueError(f"[submit] {root} was ranked among other results than the shipped ones ({', '.join(scales())})")
+        raise ValueError(f"[submit] {root} was not ranked against the shipped results ({', '.join(scales())})")
     target = pathlib.Path("submissions", _slug(name)) if out is None else pathlib.Path(path("submit", out))
     _folder_name(target)
     if target.exists():
@@ -146,7 +146,7 @@ def _check(root: pathlib.Path, card: bool) -> Submission:
     _complete(runs, facts, peers)
     ranking = make_ranking(name, peers, facts, _rows(runs))
     if card and (root / CARD).read_text(encoding="utf-8") != as_html(ranking):
-        raise ValueError(f"{CARD} is not the card of these runs among the shipped models; selectivbench submit --card draws it again")
+        raise ValueError(f"{CARD} is not the card of these runs; selectivbench submit --card draws it again")
     return Submission(root, ranking, runs)
 
 

@@ -1,4 +1,4 @@
-"""Tasks: inputs of a model and the answers it has to give."""
+"""Tasks: inputs of a model and their correct answers."""
 from __future__ import annotations
 
 import os
@@ -240,7 +240,7 @@ class Task:
 
     @property
     def axis(self) -> str | None:
-        """Name of what :meth:`at` varies; None if the task has no test axis."""
+        """Name of the quantity that :meth:`at` varies; None if the task has no test axis."""
         return None if self._native.axis is None else self._native.axis[0]
 
     @property

@@ -192,8 +192,8 @@ def train(
     """Trains ``model`` (frames [batch, frames, channels] to logits [batch, frames, answers]) as the program trains its models.
 
     Samples, their order, schedule, clipping, Adam and evaluations are those of the config; initialisation and dropout are the
-    model's own. First the model is called on a few samples: a ``ValueError`` says if its outputs have the wrong shape or if it
-    is not causal.
+    model's own. First the model is called on a few samples: wrong shapes of the outputs and models that are
+    not causal raise a ``ValueError``.
 
     ``device``: where the model trains. On a CUDA device the default precision is amp (weights in float32, products in bfloat16),
     as in the program; ``train.precision`` selects another. ``progress``: a function that sees each row of the history; True or

@@ -14,7 +14,7 @@ int run(int argc, char** argv) {
     sb::cli::add_all_commands(program);
     return program.run(argc, argv);
   } catch (const std::bad_alloc&) {
-    sb::cli::complain("[memory] not enough to start");
+    sb::cli::complain("[memory] not enough memory to start");
     return static_cast<int>(sb::Exit::bad_input);
   }
 }

@@ -91,7 +91,7 @@ Exit run_suite(const SuiteOptions& options, Suite suite, const ModelRules& rules
     throw bad_input(options.command + " --gpus",
                     "every job would fail, because the nodes run this program: " + usable_gpus().missing);
   if (options.slurm.submit && options.gpus > 0 && usable_gpus().count == 0)
-    complain("note: nodes are asked for a GPU; here none can be used: " + usable_gpus().missing);
+    complain("note: the jobs request GPUs, but this machine has none to use: " + usable_gpus().missing);
   const KnownRuns known = known_runs(options.reuse, options.command + " --reuse");
   for (const auto& note : known.notes) complain(note);
   if (options.list) return list_runs(options, suite, known);

@@ -162,9 +162,9 @@ TaskConfig TaskSettings::config(const SequenceSettings& sequences) const {
     const std::string wanted = option.flag.ends_with("-mu") || option.flag.ends_with("-sigma") ? "lognormal"
                                : option.flag.ends_with("-max")                                 ? "uniform or lognormal"
                                                                : "constant, uniform or lognormal";
-    throw bad_input(arguments_->where(option.flag), std::string("has no effect with gap law ") +
+    throw bad_input(arguments_->where(option.flag), std::string("has no effect with --gap-law ") +
                                                         to_string(resolved.task.task.train.law) +
-                                                        ", expected --gap-law " + wanted);
+                                                        "; requires --gap-law " + wanted);
   }
   return resolved.task.task;
 }

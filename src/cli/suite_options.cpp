@@ -55,10 +55,11 @@ void check_options(const SuiteOptions& options) {
   }
   if (options.gpus == 0 || options.elsewhere()) return;
   const Gpus gpus = usable_gpus();
-  if (!gpus.missing.empty()) throw bad_input(options.command + " --gpus", "expected a GPU, got none: " + gpus.missing);
+  if (!gpus.missing.empty()) throw bad_input(options.command + " --gpus", "requires a GPU: " + gpus.missing);
   if (options.gpus > gpus.count)
     throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(gpus.count) +
-                                                     ", which this machine has, got " + std::to_string(options.gpus));
+                                                     ", the number of GPUs of this machine, got " +
+                                                     std::to_string(options.gpus));
 }
 
 void add_slurm_options(Arguments& arguments, SlurmOptions& options) {
@@ -93,7 +94,7 @@ void check_slurm_options(const SlurmOptions& options, const Arguments& arguments
   if (options.submit)
     for (const auto& [name, other] : instead)
       if (arguments.given(name))
-        throw bad_input(arguments.where(name), std::string("expected ") + other + " with --slurm, got " + name);
+        throw bad_input(arguments.where(name), std::string("cannot be combined with --slurm; use ") + other);
   check_slurm_values(options);
 }
 

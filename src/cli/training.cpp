@@ -42,8 +42,8 @@ int threads_to_be_had(int wanted) {
     while (static_cast<int>(others.size()) + 1 < wanted)
       others.emplace_back([&gate] { const std::lock_guard wait(gate); });
   } catch (const std::system_error&) {
-    complain("warning: the system allows " + counted(others.size() + 1, "thread") + " of the " +
-             std::to_string(wanted) + " asked for");
+    complain("warning: the system allows only " + counted(others.size() + 1, "thread") + " of the " +
+             std::to_string(wanted) + " requested");
   }
   return static_cast<int>(others.size()) + 1;
 }

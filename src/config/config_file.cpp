@@ -108,7 +108,7 @@ bool gives_way_to_automaton(const std::string& key) {
 }
 
 std::string no_effect(const std::string& key, const Place& place) {
-  return formatted("[grammar.{}] has no effect with automaton, expected one of the two, {}", key, place.text());
+  return formatted("[grammar.{}] cannot be combined with grammar.automaton, {}", key, place.text());
 }
 
 // Adds a fault for each key that an automaton in the same file replaces.

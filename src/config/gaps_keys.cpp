@@ -16,7 +16,7 @@ void add_gap(SchemaSection s, Gap) {
   s.real("probability", 0, 1, Ends::closed, "probability that an element has a gap",
          [](auto& c) { return &Gap{}(c)->probability; });
   s.whole("start", 0, 1000000000, "first element that may have a gap", [](auto& c) { return &Gap{}(c)->start; });
-  s.choice<2>("content", "what fills a gap", [](auto& c) { return &Gap{}(c)->content; });
+  s.choice<2>("content", "content of gap frames", [](auto& c) { return &Gap{}(c)->content; });
   s.real("mu", -20, 20, Ends::closed, "mean of the log gap length (lognormal)", [](auto& c) { return &Gap{}(c)->mu; });
   s.real("sigma", 1e-3, 20, Ends::closed, "deviation of the log gap length (lognormal)",
          [](auto& c) { return &Gap{}(c)->sigma; });

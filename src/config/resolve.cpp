@@ -158,7 +158,7 @@ class Resolver : private ConfigDraft {
     }
     if (c.train.device == DeviceKind::automatic) {
       c.train.device = rules_.has_gpu && rules_.has_gpu() ? DeviceKind::cuda : DeviceKind::cpu;
-      derived("train.device", "what this machine has");
+      derived("train.device", "the devices of this machine");
     }
     if (!given("train.precision") && c.train.device == DeviceKind::cuda) {
       c.train.precision = Precision::amp;
@@ -184,7 +184,7 @@ class Resolver : private ConfigDraft {
                   {"train.warmup", "train.updates"});
     const bool gpu_only = t.precision == Precision::tf32 || t.precision == Precision::amp;
     refuse_unless(!gpu_only || t.device == DeviceKind::cuda, "train.precision",
-                  formatted("{} needs device cuda, expected fp32 or fp64 on the cpu", to_string(t.precision)),
+                  formatted("{} requires device cuda; use fp32 or fp64 on the CPU", to_string(t.precision)),
                   {"train.precision", "train.device"});
     check_schedule(*this);
     const auto& points = values().eval.points;

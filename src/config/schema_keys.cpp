@@ -20,7 +20,7 @@ void add_grammar(SchemaSection s) {
   s.whole("depth", 1, 65535, "states of an ambiguous symbol", [](auto& c) { return &c.grammar.build.depth; });
   s.real("density", 0, 1, Ends::above_low, "transition density; unset: 0.4 / depth",
          [](auto& c) { return &c.grammar.build.density; });
-  s.whole("start_states", 1, 65535, "states a string may begin in",
+  s.whole("start_states", 1, 65535, "number of states in which a string can start",
           [](auto& c) { return &c.grammar.build.start_states; });
   s.whole("seed", 1, 0xFFFFFFFF, "seed of automaton, samples, gaps and noise; unset: run.seed",
           [](auto& c) { return &c.grammar.build.seed; });
@@ -35,10 +35,11 @@ void add_task(SchemaSection s) {
           "number of the paper's task, which sets the defaults below; 0: sequences without gaps and noise",
           [](auto& c) { return &c.task.task.number; });
   s.whole("length", 1, 1000000, "elements per sample", [](auto& c) { return &c.task.length; });
-  s.choice<2>("stream", "how samples are drawn", [](auto& c) { return &c.task.stream; });
+  s.choice<2>("stream", "method that draws the samples", [](auto& c) { return &c.task.stream; });
   s.choice<2>("objective", "target of each frame: the current state, or the next symbol (predict)",
               [](auto& c) { return &c.task.task.objective; });
-  s.real("noise", 0, 100, Ends::closed, "each channel of every frame + noise * U(0,1)",
+  s.real("noise", 0, 100, Ends::closed,
+         "noise amplitude: uniform noise in [0, noise) is added to every channel of every frame",
          [](auto& c) { return &c.task.task.noise; });
 }
 
@@ -47,9 +48,9 @@ void add_model(SchemaSection s) {
   s.whole("width", 1, 65536, "channels", [](auto& c) { return &c.model.width; });
   s.whole("layers", 1, 1024, "number of layers, each with one mixer", [](auto& c) { return &c.model.layers; });
   s.real("dropout", 0, 1, Ends::below_high, "dropout after each mixer", [](auto& c) { return &c.model.dropout; });
-  s.choice<kResidualKinds>(
-      "residual", "how a layer joins its input: post, h <- LN(h + f(h)); double, LN(2h + f(h)); pre, h + f(LN(h))",
-      [](auto& c) { return &c.model.residual; });
+  s.choice<kResidualKinds>("residual",
+                           "residual connection: post, h <- LN(h + f(h)); double, LN(2h + f(h)); pre, h + f(LN(h))",
+                           [](auto& c) { return &c.model.residual; });
 }
 
 void add_train(SchemaSection s) {
@@ -58,10 +59,10 @@ void add_train(SchemaSection s) {
   s.whole_or_auto("accumulate", 1, 65536,
                   "micro-batches per update, a divisor of batch; auto: as few as fit into the GPU's memory",
                   [](auto& c) { return &c.train.accumulate; });
-  s.real("lr", 0, 10, Ends::above_low, "largest learning rate", [](auto& c) { return &c.train.lr; });
-  s.whole("warmup", 0, 1000000000, "updates of linear warm-up; unset: 476 of 3125, in proportion",
+  s.real("lr", 0, 10, Ends::above_low, "peak learning rate", [](auto& c) { return &c.train.lr; });
+  s.whole("warmup", 0, 1000000000, "updates of linear warm-up; unset: 476/3125 of train.updates",
           [](auto& c) { return &c.train.warmup; });
-  s.real("clip", 0, infinite, Ends::below_high, "largest global gradient norm; 0: no clipping",
+  s.real("clip", 0, infinite, Ends::below_high, "maximum global gradient norm; 0: no clipping",
          [](auto& c) { return &c.train.clip; });
   s.real("beta1", 0, 1, Ends::below_high, "Adam, first moment", [](auto& c) { return &c.train.beta1; });
   s.real("beta2", 0, 1, Ends::below_high, "Adam, second moment", [](auto& c) { return &c.train.beta2; });
@@ -79,7 +80,7 @@ void add_train(SchemaSection s) {
   s.choice<3>("device", "device; auto: the GPU if this build and machine have one, else the CPU",
               [](auto& c) { return &c.train.device; });
   ConfigKey& schedule = s.add("schedule", ConfigKey::Kind::schedule,
-                              "keys of [task] that move over the updates: from a first value to the configured one, "
+                              "keys of [task] that change during training: from a first value to the configured one, "
                               "reached after this share of the updates");
   schedule.get = [](const RunConfig& c) { return ConfigValue(schedule_text(c.train.schedule)); };
   schedule.set = [](RunConfig& c, const ConfigValue& value) {
@@ -109,7 +110,7 @@ void add_eval(SchemaSection s) {
   s.whole("grid_samples", 1, 10000000, "samples per gap length", [](auto& c) { return &c.eval.grid_samples; });
   s.whole("chunk", 1, 10000000, "frames per forward pass of streamed evaluation",
           [](auto& c) { return &c.eval.chunk; });
-  s.whole("ceiling_samples", 0, 10000000, "samples behind the exact ceiling; 0: no ceiling",
+  s.whole("ceiling_samples", 0, 10000000, "samples for the exact ceiling; 0: no ceiling",
           [](auto& c) { return &c.eval.ceiling_samples; });
 }
 

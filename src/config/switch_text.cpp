@@ -27,7 +27,7 @@ std::string switch_text(const std::string& key, const TomlValue& value) {
   if (const auto* real = std::get_if<double>(&value.content)) return spelled_once(shortest(*real));
   if (const auto* text = value.text(); text && text->size() <= 4096 && text->find('\0') == std::string::npos)
     return spelled_once(*text);
-  throw bad_input("model." + printable(key), formatted("wrong kind of value, expected a number, a truth value or "
+  throw bad_input("model." + printable(key), formatted("wrong kind of value, expected a number, a boolean or "
                                                        "text, got {}, {}",
                                                        kind_name(value), value.place.text()));
 }

@@ -37,7 +37,7 @@ void refuse_foreign(ConfigDraft& draft, const TaskRow& row, const std::string& n
   for (const TaskKey& key : row.keys) known.push_back("task." + key.name);
   if (row.axis) known.push_back("eval." + row.axis->key);
   const std::string hint =
-      row.name == kGapsKind ? "is a key of another kind of task" : "keys of this kind: " + joined(known, ", ");
+      row.name == kGapsKind ? "it is a key of another kind of task" : "keys of this kind: " + joined(known, ", ");
   draft.faults.push_back(
       formatted("[{}] has no effect with task.kind = {}; {}, {}", name, row.name, hint, setting.key.text()));
 }

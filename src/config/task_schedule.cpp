@@ -110,7 +110,7 @@ std::string key_fault(const RunConfig& config, const ScheduledKey& each) {
   const std::vector<std::string> known = movable_keys(config);
   if (!key || std::find(known.begin(), known.end(), key->name()) == known.end()) {
     const std::string hint = key ? "" : did_you_mean("task." + each.key, known);
-    return formatted("{} {}{}", name, key ? "cannot be scheduled for this task" : "is no key of this task",
+    return formatted("{} {}{}", name, key ? "cannot be scheduled for this task" : "is not a key of this task",
                      hint.empty() ? ", expected " + join_or(known) : hint);
   }
   const bool whole = key->kind == ConfigKey::Kind::whole;
@@ -237,7 +237,7 @@ std::vector<ConfigStage> config_stages(const RunConfig& config) {
     std::vector<double> values;
     for (const auto& each : config.train.schedule) {
       const auto key = task_key(config, each.key);
-      if (!key) throw bad_input("train.schedule", "task." + printable(each.key) + " is no key of this task");
+      if (!key) throw bad_input("train.schedule", "task." + printable(each.key) + " is not a key of this task");
       const double value = scheduled_value(each, configured_value(config, *key), first, updates);
       values.push_back(key->kind == ConfigKey::Kind::whole ? std::round(value) : value);
       set_value(stage.config, *key, values.back());

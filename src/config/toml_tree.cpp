@@ -156,7 +156,7 @@ TomlValue convert(const toml::node& node, const std::string& file) {
 }
 
 struct KindName {
-  std::string_view operator()(bool) const { return "a truth value"; }
+  std::string_view operator()(bool) const { return "a boolean"; }
   std::string_view operator()(int64_t) const { return "an integer"; }
   std::string_view operator()(double) const { return "a real number"; }
   std::string_view operator()(const std::string&) const { return "text"; }

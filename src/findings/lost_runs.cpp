@@ -46,7 +46,7 @@ std::vector<std::string> lost_lines(std::vector<LostRun> runs) {
       if (names.size() < kMaxNamed)
         names.push_back(runs[end].words.empty() ? runs[end].id : formatted("{} ({})", runs[end].id, runs[end].words));
     const size_t count = end - from;
-    out.push_back(formatted("{} run{} of this claim {}{} and in no mean: {}{}", count, count == 1 ? "" : "s",
+    out.push_back(formatted("{} run{} of this claim {}{} and excluded from means: {}{}", count, count == 1 ? "" : "s",
                             count == 1 ? "is " : "are ", to_string(why), joined(names, "; "),
                             count > names.size() ? formatted("; and {} more", count - names.size()) : ""));
     from = end;

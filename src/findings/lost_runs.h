@@ -19,8 +19,8 @@ const char* to_string(LostRun::Why why);  // "diverged", "not finished", …
 LostRun lost_run(const AbsentRun& run);
 LostRun diverged_run(const Rows& rows, size_t run);
 
-// One line per reason, each run once, with the ids of the first ten: "2 runs of this claim diverged and are in no mean:
-// …".
+// One line per reason, each run once, with the ids of the first ten: "2 runs of this claim diverged and are excluded
+// from means: …".
 std::vector<std::string> lost_lines(std::vector<LostRun> runs);
 
 }  // namespace sb

@@ -44,7 +44,8 @@ std::string method_text() {
          "trained badly, if learning rates of a drop differ, or if other settings of a model might change it. *Not "
          "after Holm*: the comparison alone would "
          "decide, but not as one of the comparisons of its claim, and it is not counted. A diverged or collapsed run "
-         "(accuracy less than 1 point above that of the 1-gram) is in no mean, and its comparisons are undecided until "
+         "(accuracy less than 1 point above that of the 1-gram) is excluded from means, and its comparisons are "
+         "undecided until "
          "the run is repeated. "
          "[verdicts.md](../verdicts.md) defines the verdicts. The paper's numbers are the best of six combinations of "
          "learning rate and warm-up, chosen on its test set; the ± of a difference is the root of the sum of the "
@@ -154,7 +155,8 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
   out.front = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations, results);
   const auto wrong = above_ceiling(rows);
   if (!wrong.empty()) {
-    out.front += "\n**Runs above their ceiling by more than four standard errors, which no causal model can be:**\n\n";
+    out.front +=
+        "\n**Runs above their ceiling by more than four standard errors, which is impossible for a causal model:**\n\n";
     for (const auto& line : wrong) out.front += "- " + cell(line) + "\n";
   }
   out.front += "\n## Results at the paper's scale\n\n" + results_markdown(results);

@@ -123,7 +123,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     say(units, unit_text(c));
     for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum, one), line));
     for (const auto* arm : {&one.figures.a, &one.figures.b}) {
-      for (const auto& run : arm->failed) say(below, "Failed, and in no mean: " + cell(run) + ".");
+      for (const auto& run : arm->failed) say(below, "Failed, and excluded from means: " + cell(run) + ".");
       for (const auto& run : arm->repeated) say(below, "Repeated: " + cell(run) + ".");
     }
   }

@@ -219,7 +219,8 @@ class Filler {
       const bool other = group.chosen && group.chosen != c;
       for (const size_t run : group.candidates[c].diverged)
         if (!is_choice(rows_, claims_, run))
-          out.footnotes.push_back("Diverged in training and in no mean: " + diverged_run(rows_, run).words + ".");
+          out.footnotes.push_back("Diverged in training and excluded from means: " + diverged_run(rows_, run).words +
+                                  ".");
       for (const size_t run : group.candidates[c].runs) {
         if (is_choice(rows_, claims_, run)) continue;
         const bool failed = collapsed_run(rows_, run).has_value();

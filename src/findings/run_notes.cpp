@@ -32,8 +32,8 @@ std::vector<std::string> counts_of(const Rows& rows) {
     if (names.size() > most_named)
       out.push_back(formatted("{}: {} more, {} in all", what, names.size() - most_named, names.size()));
   };
-  name("diverged, in no mean", diverged);
-  name("collapsed, in no mean", collapsed);
+  name("diverged, excluded from means", diverged);
+  name("collapsed, excluded from means", collapsed);
   using Why = LostRun::Why;
   for (const Why why : {Why::unfinished, Why::damaged, Why::untested, Why::other_schema}) {
     std::vector<std::string> names;

@@ -83,12 +83,11 @@ class DraftReader : public json::json_sax_t {
   }
   bool key(std::string& name) override {
     if (depth_ == 2) {
-      if (!id_names_.insert(name).second)
-        throw draft.problem("state_ids: '" + printable(name) + "' stands there twice");
+      if (!id_names_.insert(name).second) throw draft.problem("state_ids: '" + printable(name) + "' occurs twice");
       id_name_ = name;
       return true;
     }
-    if (!draft.keys.insert(name).second) throw draft.problem("'" + printable(name) + "' stands there twice");
+    if (!draft.keys.insert(name).second) throw draft.problem("'" + printable(name) + "' occurs twice");
     if (!known(name)) {
       std::vector<std::string> names = kStructure;
       names.insert(names.end(), kScalars.begin(), kScalars.end());

@@ -70,7 +70,7 @@ class Checker {
         throw draft_.problem(place + ": control characters in '" + printable(name) + "'");
       }
       if (!index_.emplace(name, static_cast<int32_t>(i)).second) {
-        throw draft_.problem(place + ": '" + printable(name) + "' stands there twice");
+        throw draft_.problem(place + ": '" + printable(name) + "' occurs twice");
       }
     }
     const auto end = index_.find("#");
@@ -151,7 +151,7 @@ class Checker {
       if (at == index_.end()) throw draft_.problem("start_states: no state '" + printable(name) + "'");
       if (at->second == out_.end) throw draft_.problem("start_states: '#' cannot start a string");
       if (!taken.insert(at->second).second) {
-        throw draft_.problem("start_states: '" + printable(name) + "' stands there twice");
+        throw draft_.problem("start_states: '" + printable(name) + "' occurs twice");
       }
       out_.start.push_back(at->second);
     }
@@ -177,7 +177,7 @@ class Checker {
     for (size_t k = 0; k < order.size(); ++k) {
       const DraftEdge& edge = draft_.edges[order[k]];
       if (k > 0 && edge.src == draft_.edges[order[k - 1]].src && edge.dst == draft_.edges[order[k - 1]].dst) {
-        throw draft_.problem("transitions: " + shown(edge.src) + " -> " + shown(edge.dst) + " stands there twice");
+        throw draft_.problem("transitions: " + shown(edge.src) + " -> " + shown(edge.dst) + " occurs twice");
       }
       ++out_.row[edge.src + 1];
       out_.dst.push_back(edge.dst);

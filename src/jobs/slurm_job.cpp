@@ -127,7 +127,7 @@ std::string tasks_script(const SlurmJob& job) {
 }
 
 std::string table_script(const SlurmJob& job) {
-  std::string out = "#!/bin/bash\n# Table and report of the suite as far as it is done; neither if nothing is.\n";
+  std::string out = "#!/bin/bash\n# Writes table and report of the finished runs; nothing if no run is finished.\n";
   out += directives(job, false) + "\n" + names(job);
   out += "\"$program\" suite \"$suite\" --out \"$out\" --table-only";
   if (job.table != "table") out += " --table-name " + shell_quoted(job.table);

@@ -241,7 +241,7 @@ Exit submit_suite(const SuiteOptions& options, const Suite& suite, const KnownRu
   if (missing.ids.empty()) {
     host.complain(
         before + ", nothing to submit" +
-        (missing.queued == 0 ? "" : "; `" + options.command + " --table-only` writes the table of what is done"));
+        (missing.queued == 0 ? "" : "; `" + options.command + " --table-only` writes the table of finished runs"));
     return missing.queued == 0 ? Exit::done : Exit::stopped;
   }
   job.after.assign(missing.jobs.begin(), missing.jobs.end());

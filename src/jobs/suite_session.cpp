@@ -48,8 +48,8 @@ std::vector<std::string> hand_out_gpus(const SuiteOptions& options, const std::v
   auto gpus = visible_gpus(visible, options.gpus);
   if (static_cast<int>(gpus.size()) < options.gpus)
     throw bad_input(options.command + " --gpus", "expected at most " + std::to_string(gpus.size()) +
-                                                     ", which CUDA_VISIBLE_DEVICES=" + printable(visible, 200) +
-                                                     " names, got " + std::to_string(options.gpus));
+                                                     ", the number of GPUs in CUDA_VISIBLE_DEVICES=" +
+                                                     printable(visible, 200) + ", got " + std::to_string(options.gpus));
   return gpus;
 }
 
@@ -272,7 +272,7 @@ class Session {
     const auto add = [&](State state, const std::string& what) {
       if (counts[state] > 0) line += ", " + count_text(counts[state], what);
     };
-    add(State::diverged, "of them diverged now");
+    add(State::diverged, "of them diverged in this call");
     add(State::failed, "failed");
     add(State::held, "held by another process");
     add(State::stopped, "stopped" + stopped_updates());

@@ -67,7 +67,7 @@ std::string running_text(const std::string& folder, const LockRecord& record, in
   const auto pace = pace_of(folder);
   if (!pace) return out + how_far(folder, updates);
   const double left = static_cast<double>(std::max<int64_t>(0, updates - pace->update)) / pace->rate;
-  return out + formatted("update {} of {}, {} a second, {} left", pace->update, updates,
+  return out + formatted("update {} of {}, {} updates/s, {} left", pace->update, updates,
                          fixed(pace->rate, pace->rate < 10 ? 2 : 0), duration_text(left));
 }
 

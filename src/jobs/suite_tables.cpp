@@ -22,7 +22,7 @@ void write_suite_tables(const SuiteOptions& options, const Suite& suite, const M
   if (found.runs.empty()) {
     if (options.table_only)
       host.complain("[suite] none of " + counted(suite.runs.size(), "run") + " done in " + one_line(options.root) +
-                    ", no table");
+                    "; no table written");
     return;
   }
   std::filesystem::create_directories(options.root);

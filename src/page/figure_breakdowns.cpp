@@ -87,7 +87,8 @@ const Breakdown breakdowns[] = {
      "is ambiguous.",
      &Measurement::by_since_certain},
     {"entropy", "Accuracy by entropy of the posterior", "entropy of the exact filter, nats, from",
-     "By the entropy of the exact filter's posterior, in bins named by their lower end: how hard the element is.",
+     "Accuracy by the entropy of the exact filter's posterior, a measure of how hard the element is. Bins are named by "
+     "their lower end.",
      &Measurement::by_entropy}};
 
 void add_bins(const Outline& outline, size_t column, const std::vector<ColumnRuns>& cells, const Breakdown& what,

@@ -96,7 +96,7 @@ void add_confusion(const Outline& outline, PageData& data) {
   for (auto& [s, cell] : by_series) cells.push_back(std::move(cell));
   Figure figure = begin_figure(outline, "confusion", nullptr, cells);
   figure.section = "inside";
-  figure.title = "What wrong answers are";
+  figure.title = "Kinds of wrong answers";
   figure.columns = {{"series", "model", "nominal"},
                     {"column", "column", "nominal"},
                     {"answer", "answer", "nominal"},
@@ -123,8 +123,8 @@ void add_confusion(const Outline& outline, PageData& data) {
   figure.palette = answer_colours();
   figure.height = 65 + (plot + 20) * static_cast<int>(order.size());
   figure.caption =
-      "Answers by what they got right: a wrong state of the right symbol lost the context, a wrong symbol lost the "
-      "symbol itself. Counts of a cell's runs are pooled.";
+      "Shares of right answers and of two kinds of wrong ones. Right symbol, wrong state: the model lost the context. "
+      "Wrong symbol: it lost the symbol itself. Counts of a cell's runs are pooled.";
   figure.summary =
       formatted("Shares of right answers, right symbols and wrong symbols of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));

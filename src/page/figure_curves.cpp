@@ -71,7 +71,7 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
   accuracy.columns = curve_columns("accuracy", on_valid);
   const Drawn drawn = draw(outline, cells, accuracy, [](const Curves& c) { return c.valid; });
   if (drawn.points == 0) {
-    section.absent.push_back(accuracy.title + of + ": the runs' metrics hold no evaluation on valid.");
+    section.absent.push_back(accuracy.title + of + ": the runs' metrics contain no evaluation on valid.");
   } else {
     bool referenced = false;
     const auto reference = [&](const std::string& name, std::optional<double> value) {
@@ -112,12 +112,12 @@ void add_curves(const Outline& outline, size_t column, PageData& data, PageSecti
   loss.columns = curve_columns("loss", loss_title);
   const Drawn losses = draw(outline, cells, loss, [](const Curves& c) { return c.loss; });
   if (losses.points == 0) {
-    section.absent.push_back("Loss while training" + of + ": the runs' metrics hold no rows of training.");
+    section.absent.push_back("Loss while training" + of + ": the runs' metrics contain no rows of training.");
     return;
   }
   loss.caption = formatted(
-      "{} of training batches{}, as means over up to {} blocks of updates (of packed runs "
-      "every 25th update is there): {}{}.",
+      "{} of training batches{}, as means over up to {} blocks of updates (packed runs keep "
+      "every 25th update): {}{}.",
       place.squared ? "Squared error" : "Cross-entropy", place.squared ? "" : ", nats per frame", most_blocks,
       averaged_text(cells), losses.band ? "; band: lowest to highest run" : "");
   loss.summary = formatted("Training loss over updates of {}.", counted(cells.size(), "row"));

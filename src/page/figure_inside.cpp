@@ -125,9 +125,8 @@ void add_gates(const Outline& outline, size_t column, const std::string& gate, P
   figure.caption = formatted(
       "Distribution of gate values over test samples, on data frames and in gaps, one value per head or channel: {}{}.",
       averaged_text(cells),
-      shown.size() < layers.size()
-          ? formatted("; layers shown: {}, in tables of `eval --gates` all", joined(shown, ", "))
-          : "");
+      shown.size() < layers.size() ? formatted("; layers shown: {} (`eval --gates` prints all)", joined(shown, ", "))
+                                   : "");
   figure.summary =
       formatted("Histograms of the {} gate of {}, data frames against gap frames.", gate, counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
@@ -184,8 +183,8 @@ void add_selectivity(const Outline& outline, PageData& data) {
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), plot) + 30;
   figure.caption =
-      "Write: mean of the write gate on data less its mean in gaps, averaged over layers. Forget: mean decay in gaps "
-      "less its mean on data. "
+      "Write: mean of the write gate on data minus its mean in gaps, averaged over layers. Forget: mean decay in gaps "
+      "minus its mean on data. "
       "Both are positive if a network writes on data and keeps its state through gaps, and near zero if it "
       "treats both alike. Means over the runs of a cell.";
   figure.summary = formatted("Write and forget selectivity of {}.", counted(cells.size(), "row"));
@@ -257,8 +256,9 @@ void add_decays(const Outline& outline, size_t column, PageData& data) {
   figure.spec = std::move(spec);
   figure.height = plot + 60;
   figure.caption = formatted(
-      "Factor that a frame leaves of the state, by layer (first above): quantiles over channels at 0, 5, 25, 50 (dot), "
-      "75, 95 and 100 % of its mean over data frames, or of the fixed one; {}.",
+      "Factor by which a frame multiplies the state, by layer (first layer at the top). Quantiles over channels at 0, "
+      "5, "
+      "25, 50 (dot), 75, 95 and 100 %, of the mean over data frames or of the fixed decay; {}.",
       averaged_text(cells));
   figure.summary = formatted("Quantiles of decays by layer of {}.", counted(cells.size(), "row"));
   data.figures.push_back(std::move(figure));
@@ -271,7 +271,7 @@ void add_inside(const Outline& outline, PageData& data) {
   PageSection section{"inside",
                       "Inside the networks",
                       "inside",
-                      {"What gates do on data frames and in gaps, how fast states decay, and what wrong answers are."},
+                      {"Gates on data frames and in gaps, decay of states, and kinds of wrong answers."},
                       {}};
   std::set<std::string> gates;
   for (const auto& run : outline.rows.runs)
@@ -281,14 +281,14 @@ void add_inside(const Outline& outline, PageData& data) {
   for (const auto& gate : gates)
     for (size_t c = 0; c < outline.columns.size(); ++c)
       if (outline.columns[c].own) add_gates(outline, c, gate, data);
-  if (gates.empty()) section.absent.emplace_back("Gates: no run has recorded any.");
+  if (gates.empty()) section.absent.emplace_back("Gates: no run recorded gates.");
   const size_t with_gates = data.figures.size();
   for (size_t c = 0; c < outline.columns.size(); ++c)
     if (outline.columns[c].own) add_decays(outline, c, data);
-  if (data.figures.size() == with_gates) section.absent.emplace_back("Spectra of decays: no run has recorded any.");
+  if (data.figures.size() == with_gates) section.absent.emplace_back("Spectra of decays: no run recorded decays.");
   const size_t with_decays = data.figures.size();
   add_confusion(outline, data);
-  if (data.figures.size() == with_decays) section.absent.emplace_back("Confusion: no run has counted any.");
+  if (data.figures.size() == with_decays) section.absent.emplace_back("Confusion: no run counted wrong answers.");
   if (data.figures.size() > before || !outline.rows.runs.empty()) data.sections.push_back(std::move(section));
 }
 

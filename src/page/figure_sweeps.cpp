@@ -72,7 +72,7 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   }
   if (entropies.empty()) return;
   if (entropies.size() < 2) {
-    section.absent.emplace_back("Accuracy by complexity: the runs' grammars have one topological entropy.");
+    section.absent.emplace_back("Accuracy by complexity: all grammars have the same topological entropy.");
     return;
   }
   std::vector<ColumnRuns> cells;
@@ -120,9 +120,10 @@ void add_complexity(const Outline& outline, const std::string& task, PageData& d
   figure.spec = std::move(spec);
   figure.height = chart_height(series.size(), sweep_height);
   figure.caption = formatted(
-      "One point per grammar and row, runs that share a grammar averaged; grey: the grammar's ceiling and, below it, "
+      "One point per grammar and row; runs that share a grammar are averaged. Grey: the grammar's ceiling and, below "
+      "it, "
       "its n-gram{}.",
-      columns.size() > 1 ? "; lines go through the means of each size of grammar" : "");
+      columns.size() > 1 ? "; lines connect the means of each grammar size" : "");
   figure.summary = formatted("Accuracy over topological entropy of {} on {}.", counted(cells.size(), "row"),
                              counted(entropies.size(), "grammar"));
   data.figures.push_back(std::move(figure));
@@ -146,7 +147,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   }
   if (sizes.size() < 2) {
     section.absent.push_back(metric + " by size" + (place.data_setting.empty() ? "" : " (" + place.data_setting + ")") +
-                             ": all networks have one size.");
+                             ": all networks have the same size.");
     return;
   }
   figure.title = metric + " by size of the network";
@@ -181,7 +182,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   figure.height = chart_height(series.size(), sweep_height);
   figure.caption =
       formatted("Mean {} over the number of parameters (logarithmic), bars: 95 % interval over grammars{}.", on_test,
-                lines ? "; lines join networks of one model" : "");
+                lines ? "; lines connect networks of one model" : "");
   figure.summary = formatted("{} over parameters of {}.", metric, counted(cells.size(), "network"));
   data.figures.push_back(std::move(figure));
 }
@@ -217,7 +218,7 @@ void add_axis(const Outline& outline, const std::string& task, PageData& data, P
     const std::string axis = outline.points[columns.front()].axis;  // empty: gap
     const std::string key = axis.empty() ? "gap" : "at", metric = metric_of(first);
     const TaskRow* row = row_of(task);
-    const std::string x_title = axis.empty() ? "frames of every gap of the test" : row ? row->axis->title : axis;
+    const std::string x_title = axis.empty() ? "length of test gaps, frames" : row ? row->axis->title : axis;
     Figure figure = begin_figure(outline, axis.empty() && !first.squared ? "gaps" : "axis", &first, cells);
     figure.setting = setting;
     figure.title = axis.empty() ? "Accuracy over the length of gaps (task 4)" : metric + " over " + axis;

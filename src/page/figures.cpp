@@ -88,10 +88,11 @@ void add_overview(const Outline& outline, PageData& data) {
     return std::any_of(outline.columns.begin(), outline.columns.end(), has);
   };
   figure.caption = formatted(
-      "Mean accuracy of each cell of the table above{}; bars: 95 % interval over grammars if there are several, cut at "
-      "0 and 1; grey ticks: the ceiling{}.",
+      "Mean accuracy of each cell of the table above{}; bars: 95 % interval over grammars if there are several, "
+      "clipped "
+      "to 0 to 1; grey ticks: the ceiling{}.",
       shows([](const PageColumn& c) { return c.squared; }) ? " except squared errors" : "",
-      shows([](const PageColumn& c) { return c.n_gram.has_value(); }) ? ", thin ones the n-gram" : "");
+      shows([](const PageColumn& c) { return c.n_gram.has_value(); }) ? "; thin grey ticks: the n-gram" : "");
   figure.summary = formatted("Accuracy of {} in {} of the table above.", counted(outline.series.size(), "row"),
                              counted(used.size(), "column"));
   const int step = std::max(44, static_cast<int>(12 * outline.series.size() + 16));

@@ -71,7 +71,7 @@ MethodSetting of_key(const std::string& heading, const std::string& key) {
 std::vector<MethodSetting> gap_settings() {
   return {of_key("symbols", "grammar.vocab"),
           of_key("ambiguous", "grammar.ambiguities"),
-          of_key("states each", "grammar.depth"),
+          of_key("states per ambiguous symbol", "grammar.depth"),
           of_key("elements", "task.length"),
           {"training gaps", [](const Group& group) { return gap_text(group, ""); }},
           {"test gaps", [](const Group& group) { return gap_text(group, "test_"); }},
@@ -118,11 +118,11 @@ MethodPart tasks_part(const Outline& outline) {
   };
   if (any_gaps(outline)) {
     out.blocks.push_back(paragraph(
-        "A random finite automaton emits symbols; most of them stand for several states, so that a symbol alone does "
-        "not tell the state. A sample is a walk through it. Each element is shown as one frame, a one-hot row, and is "
-        "followed by gap frames that are blank or show a symbol that cannot follow; noise may be added to every "
-        "channel. At every frame the model names the hidden state of the current element. docs/benchmark.md defines "
-        "all of it."));
+        "A random finite automaton emits symbols. Most symbols are emitted by several states, so a symbol alone does "
+        "not determine the state. A sample is a walk through the automaton. Each element is shown as one frame, a "
+        "one-hot row, followed by gap frames that are blank or show a symbol that cannot follow; noise may be added to "
+        "every channel. At every frame the model names the hidden state of the current element. docs/benchmark.md "
+        "defines tasks, metric and ceiling."));
     add_table(settings_table(outline, gap_settings(), has_gaps));
   }
   std::set<std::string> kinds;
@@ -176,15 +176,15 @@ MethodPart metric_part(const Outline& outline) {
   if (gaps || others) add_accuracy(gaps, out);
   if (any([](const PageColumn& c) { return c.squared; }))
     out.blocks.push_back(paragraph(
-        "Columns that say squared error ask for numbers: the figure is the squared error of the outputs, averaged over "
-        "the frames that are asked for. Less is better, and the best possible estimator is the bound."));
+        "Columns named squared error are regression tasks: their number is the squared error of the outputs, averaged "
+        "over the frames that have a target. Lower is better; the bound is the error of the best possible estimator."));
   if (gaps || oracles) add_ceiling(gaps, oracles, out);
   if (any([](const PageColumn& c) { return c.n_gram.has_value(); })) out.blocks.push_back(paragraph(kNgramNote));
   bool predict = false;
   for (const auto& group : outline.rows.groups) predict |= group.value("task.objective") == "\"predict\"";
   if (predict)
     out.blocks.push_back(
-        paragraph("Columns of the objective `predict` ask for the class of the next symbol instead of the state."));
+        paragraph("In columns of the objective `predict`, the target is the next symbol instead of the state."));
   if (gaps)
     out.blocks.push_back(paragraph(
         "Learners without a network: the table learner counts transitions of labelled samples and filters with them; "
@@ -199,23 +199,23 @@ MethodPart statistics_part(const Outline& outline) {
   MethodPart out{"Statistics", {}};
   const Rows& rows = outline.rows;
   out.blocks.push_back(
-      paragraph(formatted("A cell averages runs whose configs differ in {} alone. {}", joined(rows.axes.average, ", "),
-                          "Of several settings of " + joined(rows.axes.select, ", ") +
-                              " the one with the best mean on valid is shown; results on test choose nothing unless a "
-                              "note says so.")));
+      paragraph(formatted("A cell averages runs whose configs differ only in {}. {}", joined(rows.axes.average, ", "),
+                          "Among several settings of " + joined(rows.axes.select, ", ") +
+                              ", the one with the best mean on valid is shown. Test results are not used for this "
+                              "choice unless a note says so.")));
   out.blocks.push_back(paragraph(
-      "The unit is the grammar: runs that share one are averaged first. With n grammars of means x̄ and standard "
-      "deviation s of their values, the 95 % interval is"));
+      "The statistical unit is the grammar: runs that share a grammar are averaged first. With mean x̄ and standard "
+      "deviation s of these averages over n grammars, the 95 % interval is"));
   out.blocks.push_back(formula(
       "<mrow><mover><mi>x</mi><mo>¯</mo></mover><mo>±</mo><msub><mi>t</mi><mrow><mn>0.975</mn><mo>,</mo><mi>n</mi>"
       "<mo>−</mo><mn>1</mn></mrow></msub><mfrac><mi>s</mi><msqrt><mi>n</mi></msqrt></mfrac></mrow>",
       "x̄ ± t(0.975, n−1) · s / √n"));
   out.blocks.push_back(paragraph(
-      "Two rows are compared by their differences on the grammars that both have, with the same interval and Student's "
-      "two-sided test. In the summary each row is tested against the highest mean of its column, among rows with the "
-      "most grammars; Holm's step-down keeps the chance of any false mark in a column at 5 %, while the intervals and "
-      "p of the differences are each by itself. Intervals of accuracies end at 0 and 1. With one grammar there is "
-      "neither. The paper's figures are shown only for runs with the paper's settings."));
+      "Two rows are compared by their differences on common grammars, with the same interval and Student's two-sided "
+      "test. In the summary each row is tested against the best mean of its column, among rows with the most grammars. "
+      "Holm's step-down procedure keeps the chance of any false mark in a column at 5 %; intervals and p of the "
+      "differences are not corrected. Intervals of accuracies are clipped to 0 to 1. With one grammar there is neither "
+      "interval nor test. The paper's numbers are shown only for runs with the paper's settings."));
   return out;
 }
 
@@ -269,7 +269,8 @@ void add_method(const Outline& outline, const std::string& citation, PageData& d
       "this program, version {}, commit {}. With a number, state: task, grammar and seeds, samples, {}precision, how "
       "the learning rate was chosen, and the ceiling.",
       program_version(), program_commit(),
-      any_gaps(outline) ? "gap law if it is not the task's, noise, " : "settings that are not the task's defaults, ")));
+      any_gaps(outline) ? "distribution of gap lengths if it is not the task's, noise, "
+                        : "settings that are not the task's defaults, ")));
   if (!citation.empty()) cite.blocks.push_back(code(citation));
   data.method.push_back(std::move(cite));
 }

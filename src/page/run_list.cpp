@@ -53,12 +53,12 @@ const char* state_of(const RunReport& report) {
 }
 
 const char* standing_text(Standing standing) {
-  static constexpr const char* texts[] = {"averaged: in the cells of its row",
+  static constexpr const char* texts[] = {"averaged: included in the cells of its row",
                                           "not chosen: another setting is better on valid",
                                           "not eligible: its setting lacks seeds that others have",
                                           "none chosen: no setting of its row could be chosen",
-                                          "diverged: in no mean",
-                                          "seed not common: the settings compared do not all have its seed"};
+                                          "diverged: excluded from the means",
+                                          "seed not common: not all compared settings have its seed"};
   return texts[static_cast<size_t>(standing)];
 }
 

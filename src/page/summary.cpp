@@ -78,7 +78,7 @@ PageCell plain_cell(const Outline& outline, size_t index) {
     out.difference = cell.mean - cell.paper->accuracy;
     out.difference_text = points_text(*out.difference);
     if (out.low && (cell.paper->accuracy < *out.low || cell.paper->accuracy > *out.high))
-      out.marks.push_back({"paper_outside", "the paper's figure lies outside of the interval"});
+      out.marks.push_back({"paper_outside", "the paper's figure lies outside the interval"});
   }
   if (cell.ceiling && !cell.ceiling_exact)
     out.marks.push_back({"inexact", "noise hides symbols: the ceiling is only an upper bound"});
@@ -88,7 +88,8 @@ PageCell plain_cell(const Outline& outline, size_t index) {
 void mark_missing(const Outline& outline, size_t index, const std::map<size_t, MissingCounts>& missing, PageCell& out) {
   const Cell& cell = outline.rows.cells[index];
   const Group& group = outline.rows.groups[cell.group];
-  if (cell.diverged > 0) out.marks.push_back({"diverged", counted(cell.diverged, "run") + " diverged, in no mean"});
+  if (cell.diverged > 0)
+    out.marks.push_back({"diverged", counted(cell.diverged, "run") + " diverged, excluded from the mean"});
   std::vector<std::string> parts;
   if (const auto at = missing.find(cell.group); at != missing.end()) {
     if (at->second.unfinished > 0) parts.push_back(counted(at->second.unfinished, "run") + " not finished");
@@ -150,8 +151,8 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
     if (!cells[i]->mean || !uneven) continue;
     cells[i]->uneven_text = "n = " + std::to_string(values[i].size());
     if (values[i].size() < grammars.size())
-      cells[i]->marks.push_back({"fewer_grammars", formatted("{} of the {} grammars of the column: means over others "
-                                                             "are not comparable with it, paired differences are",
+      cells[i]->marks.push_back({"fewer_grammars", formatted("mean over {} of the column's {} grammars, not comparable "
+                                                             "with means over others; paired differences are",
                                                              values[i].size(), grammars.size())});
   }
   cells[best]->best = true;
@@ -181,14 +182,13 @@ void mark_best(const Outline& outline, size_t column, std::vector<PageCell*>& ce
     versus.n = differences[k].n;
     if (versus.n >= 2) {
       const bool below = versus.significant && sign * differences[k].mean < 0;
-      cell.marks.push_back(
-          {below ? "worse" : "tied",
-           formatted("{} {}, the best of the column: {}{}, p {} before correction",
-                     below                ? place.squared ? "significantly above" : "significantly below"
-                     : versus.significant ? place.squared ? "on the grammars of both significantly below"
-                                                          : "on the grammars of both significantly above"
-                                          : "not told apart from",
-                     name, versus.difference_text, place.squared ? "" : " points", versus.p_text)});
+      cell.marks.push_back({below ? "worse" : "tied",
+                            formatted("{} {}, the best of the column: {}{}, p {} before correction",
+                                      below ? place.squared ? "significantly above" : "significantly below"
+                                      : versus.significant ? place.squared ? "significantly below on common grammars"
+                                                                           : "significantly above on common grammars"
+                                                           : "not significantly different from",
+                                      name, versus.difference_text, place.squared ? "" : " points", versus.p_text)});
     }
     cell.versus_best = std::move(versus);
   }
@@ -254,29 +254,31 @@ void add_summary(const Outline& outline, PageData& data) {
       most_grammars > 1 ? "mean ± half of its 95 % interval over grammars (a cell of one grammar has none)" : "");
   if (most_grammars > 1)
     data.caption.push_back(
-        "Intervals: 95 %, Student's t over grammars; runs that share one are averaged first. Marked as significant: "
-        "paired differences to the best mean of the column on the grammars both have, after Holm's correction over "
-        "the column, 5 % together. Beside them in \"every cell\" stand the 95 % interval and p of each comparison by "
-        "itself, as in Compare: an interval without 0 need not be significant together with the others.");
+        "Intervals: 95 %, Student's t over grammars; runs that share a grammar are averaged first. Marks of "
+        "significance test paired differences from the best mean of the column on common grammars, with Holm's "
+        "correction over the column at 5 %. \"Every cell\" also shows the uncorrected 95 % interval and p of each "
+        "difference, as Compare does: a difference whose interval excludes 0 need not be significant after "
+        "correction.");
   else if (most_grammars == 1)
     data.caption.push_back(
-        "Each cell has one grammar, so there is neither an interval nor a test. Seeds of grammars give both.");
+        "Each cell has one grammar, so there is neither an interval nor a test. Runs with several grammar seeds give "
+        "both.");
   if (std::any_of(data.summary.begin(), data.summary.end(),
                   [](const SummaryRow& row) { return row.speed_text.ends_with(shared_mark); }))
     data.caption.push_back(
-        "Tokens/s are of runs that had their device to themselves; \"(shared)\": every run of the row shared it with "
-        "others of its suite.");
+        "Tokens/s come from runs that had their device to themselves. \"(shared)\": all runs of the row shared it with "
+        "other runs of their suite.");
   if (several_scales)
     data.caption.push_back(
         "No best is marked in a column whose networks differ more than fourfold in parameters, or were trained on "
         "different numbers of samples.");
   if (cut)
     data.caption.push_back(
-        "Where an interval would go beyond 0 or 1, which no accuracy does, it is cut there and both ends are given.");
+        "Intervals are clipped to accuracies from 0 to 1. Clipped intervals are shown with both ends.");
   if (uneven)
     data.caption.push_back(
-        "Some cells rest on fewer grammars than others of their column (n). The best of a column is the best mean "
-        "of those with the most; differences are taken on common grammars alone.");
+        "Some cells have fewer grammars (n) than others of their column. The best of a column is the best mean among "
+        "the cells with the most grammars. Differences are taken on common grammars only.");
 }
 
 void add_compare(const Outline& outline, PageData& data) {
@@ -286,9 +288,9 @@ void add_compare(const Outline& outline, PageData& data) {
   const bool any = std::any_of(outline.columns.begin(), outline.columns.end(), squared);
   const bool all = any && std::all_of(outline.columns.begin(), outline.columns.end(), squared);
   out.text = formatted(
-      "Differences a − b {} on the grammars that both have, runs that share a grammar averaged first. Interval and p: "
-      "Student's t on these differences, each by itself; the marks of the summary are after Holm's correction over a "
-      "column.",
+      "Differences a − b {} on common grammars; runs that share a grammar are averaged first. Interval and p: "
+      "Student's t on these differences, without correction for multiple comparisons. The marks of the summary use "
+      "Holm's correction over a column.",
       all   ? "of squared errors"
       : any ? "in points of accuracy, or of squared errors,"
             : "in points of accuracy");
@@ -325,8 +327,8 @@ void add_compare(const Outline& outline, PageData& data) {
     const bool every_pair = cells.size() <= most_series;
     if (!every_pair)
       out.note = formatted(
-          "Columns with more than {} rows have the differences between settings of one model and to the best mean "
-          "only.",
+          "Columns with more than {} rows have only the differences between settings of one model and from the best "
+          "mean.",
           most_series);
     const double sign = outline.columns[c].squared ? -1 : 1;
     size_t best = 0;

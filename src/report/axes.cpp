@@ -195,7 +195,7 @@ Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::strin
             const std::string who =
                 suite.name.empty() ? "a suite without a name" : "suite '" + printable(suite.name) + "'";
             if (!fault.empty()) {
-              notes.push_back("not used, as " + who + " says: " + fault);
+              notes.push_back("axis of " + who + " not used: " + fault);
             } else {
               told[select ? 1 : 0].emplace(key, who);
             }
@@ -216,7 +216,7 @@ Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::strin
         continue;
       }
       select ? axes.add_select(key) : axes.add_average(key);
-      notes.push_back((select ? "selected over " : "averaged over ") + printable(key) + " too, as " + who + " says");
+      notes.push_back((select ? "also selected over " : "also averaged over ") + printable(key) + ", as set by " + who);
     }
   return axes;
 }

@@ -290,7 +290,8 @@ std::vector<std::string> head_of(const Rows& rows) {
                  formatted("{} of {} run{}: {}.", rows.runs.size(), all, all == 1 ? "" : "s", joined(counts, ", ")));
   const auto wrong = above_ceiling(rows);
   for (size_t i = 0; i < std::min(most, wrong.size()); ++i)
-    lines.push_back("Above its ceiling by more than four standard errors, which no causal model can be: " + wrong[i]);
+    lines.push_back("Above its ceiling by more than four standard errors, which is impossible for a causal model: " +
+                    wrong[i]);
   if (wrong.size() > most) lines.push_back(formatted("Above its ceiling: {} more.", wrong.size() - most));
   return lines;
 }
@@ -313,8 +314,8 @@ std::vector<std::string> caption_of(const Rows& rows, const Labels& labels, cons
   std::vector<std::string> out = {
       formatted("{}{}: {}.{}{}", several_splits(rows) ? capital(metric) : "Test " + metric,
                 predict ? " of the next symbol" : "", averaged.empty() ? averaging_text(rows) : averaged,
-                further.empty() ? "" : formatted(" Averaged over {} too.", joined(further, " and ")),
-                paper ? " The paper's ± is its own." : "")};
+                further.empty() ? "" : formatted(" Also averaged over {}.", joined(further, " and ")),
+                paper ? " The paper's ± is quoted from the paper." : "")};
   size_t least = SIZE_MAX, most = 0;
   for (const auto& group : rows.groups) {
     least = std::min(least, group.candidates.size());

@@ -100,9 +100,10 @@ void leave_out(std::vector<TableRun>& runs, std::vector<LeftOut>& left_out, std:
     } else if (const TableRun& taken = runs[best.at(run.result.run_id)]; &taken != &run) {
       leave(run, LeftOut::Why::copy,
             "a second copy of the run in " + printable(taken.folder, 400) +
-                (taken.damaged < run.damaged ? ", used instead since a saved evaluation of this copy is damaged" : ""));
+                (taken.damaged < run.damaged ? ", which is used because a saved evaluation of this copy is damaged"
+                                             : ""));
     } else if (const auto [twin, only] = configs.emplace(settings_of(run.result), run.result.run_id); !only) {
-      leave(run, LeftOut::Why::copy, "the config of run " + printable(twin->second, 64));
+      leave(run, LeftOut::Why::copy, "the same config as run " + printable(twin->second, 64));
     } else {
       kept[i] = true;
     }

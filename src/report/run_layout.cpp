@@ -99,7 +99,7 @@ class RunSheet {
       all += run.result.valid.has_value();
     }
     if (on_test == 0) return "";
-    return formatted("Under valid: {}accuracy on the test set (select_on_test).",
+    return formatted("Column valid: {}accuracy on the test set (select_on_test).",
                      on_test == all ? "" : formatted("in {} of {} runs ", on_test, all));
   }
 

@@ -155,7 +155,7 @@ class Choice {
   // For an eligible candidate: names seeds that it has not run, since all others diverged there.
   void say_untried(const Candidate& candidate) {
     if (!candidate.missing.empty())
-      say(formatted("{}: has not run {}; the settings that did diverged there", settings_text(candidate),
+      say(formatted("{}: has no run of {}; the settings that have one diverged there", settings_text(candidate),
                     joined(candidate.missing, ", ")));
   }
 
@@ -185,8 +185,9 @@ class Choice {
 void note_split_of_selection(Rows& rows) {
   const size_t runs = chosen_from_by_test(rows).first;
   if (runs > 0)
-    rows.notes.push_back(formatted("{} run{} chosen from by accuracy on the test set, not on valid (select_on_test)",
-                                   runs, runs == 1 ? " was" : "s were"));
+    rows.notes.push_back(
+        formatted("settings of {} run{} compared by accuracy on the test set, not on valid (select_on_test)", runs,
+                  runs == 1 ? "" : "s"));
 }
 
 }  // namespace

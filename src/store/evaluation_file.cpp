@@ -94,7 +94,7 @@ SavedEvaluation read_evaluation(const std::string& path, const EvaluatedRun& run
   if (out.task != run.task) throw refused("the run's task " + std::to_string(run.task), std::to_string(out.task));
   if (!answers_request(out)) throw refused("the split, samples and points of its request", "others");
   if (evaluation_name(out) != fs::path(path).filename()) {
-    throw bad_input("evaluation", printable(path, 400) + ": expected the evaluation that its name gives, got another");
+    throw bad_input("evaluation", printable(path, 400) + ": its name does not match its content");
   }
   return out;
 }

@@ -31,7 +31,7 @@ class Search {
 
  private:
   void note(const std::string& path, const std::string& why) {
-    found_.notes.push_back("not looked into, " + why + ": " + printable(path, 400));
+    found_.notes.push_back("not searched, " + why + ": " + printable(path, 400));
   }
 
   void look_into(const std::string& folder, int depth) {

@@ -7,8 +7,8 @@ namespace {
 
 Error absent(const std::string& file) {
   return bad_input("archive", printable(file, 400) +
-                                  ": this build has no zlib, expected an archive that is not "
-                                  "compressed (.tar), as `gunzip` makes it");
+                                  ": this build cannot read or write compressed archives, because it has no zlib; "
+                                  "use .tar (`gunzip` unpacks a .tar.gz)");
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ std::string FieldReader::as_text(const Parsed& value, const char* key, size_t mo
 
 void FieldReader::seed(const char* key, uint64_t& value) {
   const Parsed& found = required(key);
-  if (!found.is_number_unsigned()) refuse(key, "an integer of 64 bits without sign", &found);
+  if (!found.is_number_unsigned()) refuse(key, "an unsigned 64-bit integer", &found);
   value = found.get<uint64_t>();
 }
 

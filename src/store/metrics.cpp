@@ -55,7 +55,7 @@ class RowReader : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   [[noreturn]] void wrong() const {
-    refuse(open_ ? "'" + printable(key_) + "' is not a number, or stands there twice" : "expected one JSON object");
+    refuse(open_ ? "'" + printable(key_) + "' is not a number or occurs twice" : "expected one JSON object");
   }
   bool number(double value) {
     if (!open_ || key_ == "update" || key_ == "phase") wrong();

@@ -58,7 +58,7 @@ OpenRun open_run(const std::string& folder, const ModelRules& rules) {
 }
 
 Safetensors open_weights(const OpenRun& run) {
-  if (!run.result) throw refused(file_in(run.folder, "result.json"), "expected a finished run, got none yet");
+  if (!run.result) throw refused(file_in(run.folder, "result.json"), "the run is not finished");
   return open_weights(run.folder, run.config.run_id, *run.result);
 }
 

@@ -124,8 +124,7 @@ void RunStore::write_config(const ResolvedConfig& config) {
   const auto mend = [&](const std::string& name, const std::string& content, const std::string& source,
                         bool whole = false) {
     const Was was = write_if_changed(path(name), content, *files_);
-    if (was == Was::changed && !whole)
-      restored_.push_back("[run] " + path(name) + ": its bytes were changed; written anew");
+    if (was == Was::changed && !whole) restored_.push_back("[run] " + path(name) + ": was modified; rewritten");
     if (was == Was::missing && worked_on)
       restored_.push_back("[run] " + path(name) + ": was missing; restored from " + source);
   };

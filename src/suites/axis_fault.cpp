@@ -23,11 +23,12 @@ std::string axis_fault(const std::string& key, const std::vector<std::string>& s
   const bool trains = key.starts_with("model.") || key.starts_with("train.");
   if (never.contains(key) || (select && !trains) || (parameter && !parameter->identifies))
     return formatted("expected {}, got {}",
-                     select ? "a key of [model] or [train] that is no seed, name, precision or device"
-                            : "a key that tells runs apart and is no seed, name, precision or device",
+                     select ? "a key of [model] or [train] other than seeds, names, precision and device"
+                            : "a key that is part of the run id, other than seeds, names, precision and device",
                      key);
   if (!select && (key == "task.objective" || key.starts_with("model.") || key.starts_with("quirks.")))
-    return formatted("expected a key of [grammar], [task], [train] or [eval] whose runs measure alike, got {}", key);
+    return formatted(
+        "expected a key of [grammar], [task], [train] or [eval] whose runs have comparable results, got {}", key);
   if (!select && (key == "train.lr" || key == "train.warmup"))
     return formatted("expected a key that is not selected over, got {}", key);
   return "";

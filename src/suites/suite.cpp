@@ -159,7 +159,7 @@ class Expansion {
     const SuiteTargets& match = *file_.match;
     if (const auto given = settings.find("model.width"); given != settings.end())
       throw bad_input("suite.match",
-                      "solves model.width, expected no value for it, got one, " + given->second.origin.text());
+                      "cannot be combined with model.width, which it determines, " + given->second.origin.text());
     RunConfig values = tentative_values(settings, rules_);
     SizeFound found;
     try {

@@ -255,7 +255,7 @@ NgramFigures figures(const NgramSource& source, const NgramRequest& request) {
     spread.add(static_cast<double>(right[static_cast<size_t>(out.n)]) / static_cast<double>(asked),
                static_cast<double>(asked) / length);
   });
-  if (valid.asked == 0 || test.asked == 0) throw bad_input("baselines", "the samples ask for nothing");
+  if (valid.asked == 0 || test.asked == 0) throw bad_input("baselines", "no frame of the samples has a target");
   out.majority = test.share(0);
   for (size_t n = 1; n <= kMaxGram; ++n) {
     out.valid[n - 1] = valid.share(n);

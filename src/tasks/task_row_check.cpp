@@ -102,7 +102,7 @@ void check_row(const TaskRow& row) {
   std::set<std::string> names;
   for (const TaskKey& key : row.keys) {
     check_key(row.name, key);
-    if (!names.insert(key.name).second) throw bad_input(row.name + ", task." + key.name, "the key is there twice");
+    if (!names.insert(key.name).second) throw bad_input(row.name + ", task." + key.name, "duplicate key");
   }
   if (row.axis) check_axis(row.name, *row.axis);
 }

@@ -178,7 +178,7 @@ export function claims_of(data, argument) {
   claim('other faces of the summary show the share of the ceiling, and keep the order', async page => {
     await page.locator('table.matrix thead th').nth(2).locator('button').click();
     const order = await texts(page, 'table.matrix tbody th');
-    await page.locator('.segments label', {hasText: 'Of the ceiling'}).click();
+    await page.locator('.segments label', {hasText: 'Share of the ceiling'}).click();
     assert.deepEqual((await texts(page, 'table.matrix tbody th')).slice().sort(), order.slice().sort());
     const shown = await page.$$eval('table.matrix tbody tr', rows =>
       rows.map(row =>

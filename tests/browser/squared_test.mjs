@@ -140,7 +140,7 @@ const claims = {
   },
   'a page of squared errors alone says neither accuracy nor ceiling share'() {
     const text = drawn(summary, [both[1]]).textContent;
-    assert.doesNotMatch(text, /accuracy|Accuracy|Of the ceiling/);
+    assert.doesNotMatch(text, /accuracy|Accuracy|Share of the ceiling/);
     assert.match(text, /Squared error/);
     const compare = drawn((SB, place) => SB.build_compare(place, {}), [both[1]]);
     assert.doesNotMatch(compare.textContent, /points|accuracy/);
@@ -158,11 +158,11 @@ const claims = {
     Object.assign(SB.data.samples[1], {dense: true});
     Object.assign(SB.data.samples[1].elements[0], {symbol: '1.83', paused: true});
     SB.build_try(place, {sample: 'c1-0'});
-    assert.match(place.textContent, /boxes show their norm, dashed ones are pauses.*1\.83, pause/s);
+    assert.match(place.textContent, /boxes show their norm, dashed boxes are pauses.*1\.83, pause/s);
     assert.match(place.textContent, /Element 0 of 1: pause, norm/);
   },
   'a page of accuracies says accuracy'() {
-    assert.match(drawn(summary, [both[0]]).textContent, /Accuracy.*Of the ceiling/s);
+    assert.match(drawn(summary, [both[0]]).textContent, /Accuracy.*Share of the ceiling/s);
   },
   'compare: the better model is to the right, on a scale of its own metric'() {
     const place = drawn((SB, at) => SB.build_compare(at, {a: 's0', b: 's1'}));

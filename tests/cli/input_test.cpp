@@ -74,7 +74,7 @@ TEST(InvalidValues, AreReportedWithValidRange) {
   refused({"generate", "--digest", "--out", "x"}, "--digest writes no file");
   refused({"generate", "--start", "18446744073709551615", "--digest"}, "2^64");
   refused({"generate", "--format", "npz", "--count", "1000000000", "--out", "x"}, "4 GiB");
-  refused({"generate", "--dense", "--count", "1", "--out", "x"}, "expected --format npz");
+  refused({"generate", "--dense", "--count", "1", "--out", "x"}, "requires --format npz");
   refused({"generate", "--dense", "--format", "npz", "--digest"}, "got --digest");
   refused({"generate", "--dense", "--format", "npz", "--task", "2", "--count", "20000", "--out", "x"}, "4 GiB");
   refused({"show", "--from", "200"}, "[show --from]");
@@ -83,9 +83,9 @@ TEST(InvalidValues, AreReportedWithValidRange) {
 
 TEST(OptionsWithoutEffect, AreRejectedWithRequiredOption) {
   refused({"generate", "--task", "1", "--gap-max", "5", "--digest"},
-          "[generate --gap-max] has no effect with gap law constant, expected --gap-law uniform or lognormal");
-  refused({"generate", "--gap-max", "5", "--digest"}, "has no effect with gap law none");
-  refused({"ceiling", "--task", "2", "--gap-mu", "1"}, "expected --gap-law lognormal");
+          "[generate --gap-max] has no effect with --gap-law constant; requires --gap-law uniform or lognormal");
+  refused({"generate", "--gap-max", "5", "--digest"}, "has no effect with --gap-law none");
+  refused({"ceiling", "--task", "2", "--gap-mu", "1"}, "requires --gap-law lognormal");
   refused({"show", "--objective", "predict"}, "[show --objective] has no effect");
 }
 

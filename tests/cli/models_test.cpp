@@ -57,12 +57,12 @@ std::string refused(const std::vector<std::string>& arguments) {
 
 TEST(Models, RejectsConflictingOptions) {
   EXPECT_EQ(refused({"models", "--match-params", "80k", "--width", "64"}),
-            "[models --width] has no effect with --match-params, expected one of the two\n");
+            "[models --width] cannot be combined with --match-params\n");
   EXPECT_EQ(refused({"models", "--match-state", "80k", "--probe"}),
-            "[models --probe] has no effect with --match-state, expected one of the two\n");
+            "[models --probe] cannot be combined with --match-state\n");
   for (const char* option : {"--width", "--layers", "--inputs", "--outputs", "--length"})
     EXPECT_EQ(refused({"models", "gru", "--probe", option, "3"}),
-              std::string("[models ") + option + "] has no effect with --probe, expected one of the two\n");
+              std::string("[models ") + option + "] cannot be combined with --probe\n");
 }
 
 TEST(Models, RejectsInvalidSizesWithReason) {
@@ -140,7 +140,7 @@ TEST(Models, RejectsSizesWithoutMatchingWidth) {
   EXPECT_TRUE(has(one.err, "expected 900 parameters within 10 %\n"));
   const Outcome none = run(std::vector<std::string>{"models", "--match-params", "1"} + sizes);
   EXPECT_EQ(none.code, 2) << none.out;
-  EXPECT_EQ(none.err, "[models --match-params] no model has 1 parameters within 10 %, expected a size that one has\n");
+  EXPECT_EQ(none.err, "[models --match-params] no model has 1 parameters within 10 %; try another size\n");
   // Those that have no such width are named beside those that have one, as a suite would refuse them.
   const json some = object_of(std::vector<std::string>{"models", "--match-params", "1000", "--json", "-"} + sizes);
   size_t found = 0;

@@ -256,9 +256,10 @@ TEST_F(SuiteOnSlurm, StopsSubmittingIfLockIsLost) {
 }
 
 TEST_F(SuiteOnSlurm, RejectsLocalOptions) {
-  refused({"--slurm", "--threads", "2"}, "[suite --threads] expected --cpus with --slurm");
-  refused({"--slurm", "--time-limit", "9m"}, "[suite --time-limit] expected --time with --slurm");
-  refused({"--slurm", "--only", "0123456789abcdef"}, "[suite --only] expected --where run.id=ID with --slurm");
+  refused({"--slurm", "--threads", "2"}, "[suite --threads] cannot be combined with --slurm; use --cpus");
+  refused({"--slurm", "--time-limit", "9m"}, "[suite --time-limit] cannot be combined with --slurm; use --time");
+  refused({"--slurm", "--only", "0123456789abcdef"},
+          "[suite --only] cannot be combined with --slurm; use --where run.id=ID");
   for (const char* word : {"", " ", "--", "qos=long"})
     refused({"--slurm", "--sbatch", word}, "[suite --sbatch] expected one option, as --key=value, got '");
   refused({"--slurm", "--sbatch", "--job-name=x"}, "[suite --sbatch] the suite sets this option itself");

@@ -499,7 +499,7 @@ TEST_F(SuiteProcesses, InvalidOptionsGiveOneLine) {
   refused({"--reuse", folder_.file("nowhere")}, "[suite --reuse] expected a folder of runs or an archive");
   refused({"--gpus", "0"}, "[suite --gpus]");
   if (run({"doctor"}).out.find("this build trains on the CPU only") != std::string::npos)
-    refused({"--gpus", "1"}, "[suite --gpus] expected a GPU, got none: this build trains on the CPU only");
+    refused({"--gpus", "1"}, "[suite --gpus] requires a GPU: this build trains on the CPU only");
 }
 
 TEST(Doctor, ReportsThreadsPerRun) {

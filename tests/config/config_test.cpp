@@ -72,7 +72,7 @@ TEST(Config, ErrorsOfModelsModuleHaveLocation) {
   EXPECT_EQ(fault_of("[model]\nname = 'mamva'\n"), "[model.name] unknown model, did you mean mamba?, run.toml:2:8");
   EXPECT_EQ(fault_of("[model]\nd_state = 64\nname = 'gla'\n"), "[model.d_state] gla has no such switch, run.toml:2:11");
   EXPECT_EQ(fault_of("[model]\nd_state = [64]\nname = 'mamba'\n"),
-            "[model.d_state] wrong kind of value, expected a number, a truth value or text, got a list, run.toml:2:11");
+            "[model.d_state] wrong kind of value, expected a number, a boolean or text, got a list, run.toml:2:11");
 }
 
 TEST(Config, ChecksTypeAndRangeOfEveryParameter) {
@@ -105,7 +105,7 @@ TEST(Config, ChecksParametersAgainstEachOther) {
   EXPECT_EQ(fault_of("[grammar]\ndepth = 60000\n"),
             "[grammar.depth] 2400001 states, expected at most 65536, run.toml:2:9");
   EXPECT_EQ(fault_of("[train]\nprecision = 'amp'\n"),
-            "[train.precision] amp needs device cuda, expected fp32 or fp64 on the cpu, run.toml:2:13");
+            "[train.precision] amp requires device cuda; use fp32 or fp64 on the CPU, run.toml:2:13");
   EXPECT_EQ(fault_of("[eval]\ngaps = [10, 10]\n"),
             "[eval.gaps] expected different values, got one twice, run.toml:2:8");
 }
@@ -154,7 +154,7 @@ TEST(Config, RejectsGrammarKeysWithAutomatonInSameFile) {
                         R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
   const std::string automaton = "automaton = '" + folder.file("a.json") + "'\n";
   EXPECT_EQ(fault_of("[grammar]\nvocab = 5\nseed = 2\n" + automaton),
-            "[grammar.vocab] has no effect with automaton, expected one of the two, run.toml:2:1");
+            "[grammar.vocab] cannot be combined with grammar.automaton, run.toml:2:1");
   const auto config = resolve_text("[grammar]\nvocab = 5\n", {"grammar." + automaton.substr(0, automaton.size() - 1)});
   EXPECT_TRUE(lacks(config_toml(config, false), "vocab"));
   EXPECT_TRUE(has(config_toml(config, true), "# vocab = 5", "has no effect here"));
@@ -165,8 +165,7 @@ TEST(Config, RejectsGrammarKeysOnCommandLineWithAutomaton) {
   TemporaryFolder folder;
   const std::string path = folder.file("a.json");
   write_file_atomically(path, R"({"states": ["A", "#"], "start_states": ["A"], "transitions": [[0, 1, 1]]})");
-  const std::string fault =
-      "[grammar.vocab] has no effect with automaton, expected one of the two, --set grammar.vocab=5";
+  const std::string fault = "[grammar.vocab] cannot be combined with grammar.automaton, --set grammar.vocab=5";
   EXPECT_EQ(fault_of("", {"grammar.automaton=" + path, "grammar.vocab=5", "grammar.seed=3"}), fault);
   EXPECT_EQ(fault_of("", {"grammar.vocab=5", "grammar.automaton=" + path}), fault);
   EXPECT_EQ(fault_of("[grammar]\nautomaton = '" + path + "'\n", {"grammar.vocab=5"}), fault);
@@ -434,7 +433,7 @@ TEST(TaskKind, HasItsOwnKeys) {
             "[grammar.vocab] has no effect with task.kind = copying; keys of this kind: task.length, task.symbols, "
             "eval.lengths, run.toml:4:1");
   EXPECT_EQ(fault_of("[task]\nsymbols = 4\n"),
-            "[task.symbols] has no effect with task.kind = gaps; is a key of another kind of task, run.toml:2:1");
+            "[task.symbols] has no effect with task.kind = gaps; it is a key of another kind of task, run.toml:2:1");
   EXPECT_EQ(fault_of("[task]\nkind = 'copying'\n[eval]\nlengths = [4, 4]\n"),
             "[eval.lengths] expected different values, got one twice, run.toml:4:11");
 }

@@ -72,9 +72,9 @@ TEST(Schedule, FaultsAreOneLine) {
   EXPECT_EQ(fault("{task.gap_max = {from = 3.5, over = 1}}"),
             "[train.schedule] task.gap_max.from, expected 0..100000, got 3.5");
   EXPECT_EQ(fault("{task.gap_mx = {from = 3, over = 1}}"),
-            "[train.schedule] task.gap_mx is no key of this task, did you mean task.gap_max?");
+            "[train.schedule] task.gap_mx is not a key of this task, did you mean task.gap_max?");
   EXPECT_TRUE(fault("{task.'a \"b' = {from = 3, over = 1}}")
-                  .starts_with("[train.schedule] task.a \"b is no key of this task, expected task.length, "));
+                  .starts_with("[train.schedule] task.a \"b is not a key of this task, expected task.length, "));
   for (const char* key : {"gap_law", "number", "test_gap_min", "gap_mu"})
     EXPECT_TRUE(fault(std::string("{task.") + key + " = {from = 1, over = 1}}")
                     .starts_with(std::string("[train.schedule] task.") + key +
@@ -83,8 +83,8 @@ TEST(Schedule, FaultsAreOneLine) {
         << key;
   EXPECT_EQ(fault("{task.gap_min = {from = 60, over = 1}}"),
             "[train.schedule] update 0: task.gap_min (60) > task.gap_max (50)");
-  EXPECT_EQ(fault_of("[task]\nkind = 'dyck'\n", {"train.schedule={task.noise = {from = 0, over = 1}}"}).substr(0, 54),
-            "[train.schedule] task.noise is no key of this task, ex");
+  EXPECT_EQ(fault_of("[task]\nkind = 'dyck'\n", {"train.schedule={task.noise = {from = 0, over = 1}}"}).substr(0, 57),
+            "[train.schedule] task.noise is not a key of this task, ex");
 }
 
 TEST(Schedule, MovesLinearlyInStepsAndEndsAtTheConfiguredValue) {

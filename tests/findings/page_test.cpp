@@ -234,7 +234,7 @@ TEST(FindingsPage, NamesFailedRunsAndExcludesThemFromMeans) {
   EXPECT_TRUE(has(top_table(rows, shipped_claims()),
                   "At learning rate 0.001 training collapsed on grammar 1: accuracy .070, 1-gram .060."));
   const std::string page = whole_page(rows, shipped_claims(), "results/");
-  EXPECT_TRUE(has(page, "- collapsed, in no mean: transformer"));
+  EXPECT_TRUE(has(page, "- collapsed, excluded from means: transformer"));
   EXPECT_TRUE(lacks(page, "has a lower learning rate"));
 }
 
@@ -254,7 +254,7 @@ TEST(FindingsPage, LetsARunAtALowerRateStandForACollapsedOne) {
   EXPECT_TRUE(has(table,
                   "At learning rate 0.001 training collapsed on grammar 1: accuracy .060, 1-gram .060. The mean has "
                   "the run at 0.0005."));
-  EXPECT_TRUE(lacks(page, "Failed, and in no mean: collapsed: transformer"));
+  EXPECT_TRUE(lacks(page, "Failed, and excluded from means: collapsed: transformer"));
   EXPECT_TRUE(has(page, "Repeated: Transformer"));
 }
 

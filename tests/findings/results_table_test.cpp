@@ -213,7 +213,8 @@ TEST(ResultsTable, NamesCollapsedAndDivergedRunsAndExcludesThemFromMeans) {
   EXPECT_NEAR(part.accuracy.value_or(0), .6, 1e-12);
   EXPECT_EQ(part.grammars, (std::set<std::string>{"1", "4"}));
   ASSERT_EQ(part.footnotes.size(), 2U);
-  EXPECT_TRUE(part.footnotes[0].starts_with("Diverged in training and in no mean: transformer, task 1, seed 3"))
+  EXPECT_TRUE(
+      part.footnotes[0].starts_with("Diverged in training and excluded from means: transformer, task 1, seed 3"))
       << part.footnotes[0];
   EXPECT_EQ(part.footnotes[1], "At learning rate 0.001 training collapsed on grammar 2: accuracy .009, 1-gram .060.");
 }

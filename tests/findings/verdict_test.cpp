@@ -306,8 +306,9 @@ TEST(RunsWithoutAccuracy, AreListedByOutcome) {
       << "a diverged run is not missing";
   ASSERT_EQ(one.figures.lost.size(), 2U);
   const std::string text = text_of(rows, "gates");
-  EXPECT_TRUE(has(text, "1 run of this claim is diverged and in no mean: " + diverged + " (delta_net, task 1, seed 2)",
-                  "1 run of this claim is not finished and in no mean: " + begun + " (delta_net, task 1, "));
+  EXPECT_TRUE(
+      has(text, "1 run of this claim is diverged and excluded from means: " + diverged + " (delta_net, task 1, seed 2)",
+          "1 run of this claim is not finished and excluded from means: " + begun + " (delta_net, task 1, "));
   const auto json =
       verdict_json({"test", "", "", "", {}}, {judge(rows, shipped_claims(), *shipped_claims().find("gates"))}, rows);
   EXPECT_EQ(json["claims"][0]["scales"][0]["without_figure"].size(), 2U);
@@ -321,7 +322,7 @@ TEST(RunsWithoutAccuracy, AreNamedIfNoRunIsFinished) {
   const Rows rows = make_rows({}, Axes{}, {}, missing);
   const std::string text = text_of(rows, "gates");
   EXPECT_TRUE(has(text, "UNDECIDED: no finished runs of it at any scale",
-                  "35 runs of this claim are not finished and in no mean: ", "; and 25 more\n",
+                  "35 runs of this claim are not finished and excluded from means: ", "; and 25 more\n",
                   "not finished: 85 more, 105 in all"));
   const auto one = judged(rows, "gates").comparisons[0];
   EXPECT_EQ(one.decides,

@@ -111,7 +111,7 @@ TEST(HostileJson, WithWrongTypesIsRejected) {
   expect_says(refusal("{\"seed\": {\"a\": 1}}"), "seed: expected a number or a string, got an object");
   expect_says(refusal("{\"a\": 1}"), "'a' is not part of an automaton");
   expect_says(refusal("{\"start_stats\": []}"), "did you mean start_states?");
-  expect_says(refusal("{\"seed\": 1, \"seed\": 2}"), "'seed' stands there twice");
+  expect_says(refusal("{\"seed\": 1, \"seed\": 2}"), "'seed' occurs twice");
   expect_says(refusal("{\"seed\": true}"), "got true or false");
   for (const char* key : {"states", "start_states", "transitions"}) {
     json file = kCoin;
@@ -127,7 +127,7 @@ TEST(HostileJson, WithWrongTypesIsRejected) {
 TEST(HostileJson, WithInvalidStatesIsRejected) {
   expect_says(refusal("states", json::array()), "'#' is missing");
   expect_says(refusal("states", {"A0", "A1", "B", "C"}), "'#' is missing");
-  expect_says(refusal("states", {"A0", "A1", "A0", "#"}), "'A0' stands there twice");
+  expect_says(refusal("states", {"A0", "A1", "A0", "#"}), "'A0' occurs twice");
   expect_says(refusal("states", {"A0", "A1", "", "#"}), "1 to 64 bytes");
   expect_says(refusal("states", {"A0", "A1", std::string(65, 'x'), "#"}), "1 to 64 bytes");
   expect_says(refusal("states", {"A0", "A1", "B\x1b", "#"}), "control characters");
@@ -157,7 +157,7 @@ TEST(HostileJson, WithInvalidSymbolsOrIdsIsRejected) {
   expect_says(refusal("state_ids", {{"#", 0}, {"X", 1}}), "no such state");
   expect_says(refusal("state_ids", {{"#", "x"}}), "expected a whole number, got a string");
   expect_says(refusal("state_ids", json::array()), "expected an object of name: id");
-  expect_says(refusal("{\"state_ids\": {\"A\": 1, \"A\": 2}}"), "'A' stands there twice");
+  expect_says(refusal("{\"state_ids\": {\"A\": 1, \"A\": 2}}"), "'A' occurs twice");
 }
 
 TEST(HostileJson, WithTooLargeTablesIsRejected) {
@@ -170,7 +170,7 @@ TEST(HostileJson, WithInvalidStartStatesIsRejected) {
   expect_says(refusal("start_states", json::array()), "at least one");
   expect_says(refusal("start_states", {"#"}), "'#' cannot start");
   expect_says(refusal("start_states", {"X"}), "no state 'X'");
-  expect_says(refusal("start_states", {"B", "B"}), "'B' stands there twice");
+  expect_says(refusal("start_states", {"B", "B"}), "'B' occurs twice");
 }
 
 TEST(HostileJson, WithInvalidTransitionsIsRejected) {
@@ -192,7 +192,7 @@ TEST(HostileJson, WithInvalidTransitionsIsRejected) {
   expect_says(with({0, 0, nullptr}), "got null");
   expect_says(with(5), "transitions[4]: expected [source");
   expect_says(with({3, 0, 1}), "nothing may follow it");
-  expect_says(with({2, 3, 1}), "'B' -> '#' stands there twice");
+  expect_says(with({2, 3, 1}), "'B' -> '#' occurs twice");
   expect_says(with({2, 2, 0.25}), "out of 'B' to sum to 1, got 1.25");
   expect_says(refusal("{\"transitions\": [[0, 1, NaN]]}"), "not JSON");
   expect_says(refusal("{\"transitions\": [[0, 1, 1e999]]}"), "not JSON");

@@ -45,7 +45,7 @@ TEST(UnevenGrammars, BestHasMostGrammarsAndFewerAreMarked) {
   EXPECT_FALSE(marked(cell_of(data, "mamba"), "fewer_grammars"));
   EXPECT_EQ(cell_of(data, "transformer").uneven_text, "n = 1");
   EXPECT_EQ(cell_of(data, "gla").uneven_text, "n = 3");
-  EXPECT_TRUE(captioned(data, "fewer grammars than others"));
+  EXPECT_TRUE(captioned(data, "fewer grammars (n) than others"));
 }
 
 TEST(UnevenGrammars, AreNotNotedIfAllHaveTheSame) {
@@ -57,7 +57,7 @@ TEST(UnevenGrammars, AreNotNotedIfAllHaveTheSame) {
     EXPECT_EQ(cell.uneven_text, "");
     EXPECT_FALSE(marked(cell, "fewer_grammars"));
   }
-  EXPECT_FALSE(captioned(data, "fewer grammars than others"));
+  EXPECT_FALSE(captioned(data, "fewer grammars (n) than others"));
 }
 
 // A network with nine times the parameters or ten times the samples is not a better model.
@@ -94,7 +94,7 @@ TEST(Intervals, AreClippedToAccuracyRange) {
   EXPECT_EQ(*high.high, 1);
   EXPECT_EQ(high.interval_text, "[0.432, 1.000]");
   EXPECT_TRUE(cell_of(data, "mamba").interval_text.starts_with("± "));
-  EXPECT_TRUE(captioned(data, "it is cut there"));
+  EXPECT_TRUE(captioned(data, "Intervals are clipped"));
   const Figure* overview = find_figure(data, "overview");
   ASSERT_TRUE(overview);
   for (const auto& row : overview->rows) EXPECT_LE(std::stod(row[4].text()), 1);
@@ -142,7 +142,7 @@ TEST(Speeds, UseOnlyRunsAloneOnTheirDevice) {
   EXPECT_EQ(speeds["gla"], "300");
   EXPECT_EQ(speeds["mamba"], "100 (shared)");
   EXPECT_EQ(speeds["transformer"], "300");
-  EXPECT_TRUE(captioned(data, "shared it with others"));
+  EXPECT_TRUE(captioned(data, "shared it with other runs"));
   EXPECT_TRUE(std::any_of(data.runs.begin(), data.runs.end(),
                           [](const PageRun& run) { return run.speed_text == "100 (3 runs at once)"; }));
 }

@@ -74,7 +74,7 @@ class CardTest(TemporaryFolder):
             "test samples per grammar | tasks 1, 2: 6; task 4: 4 at each of the gap lengths 6",
             "size of a grammar | 10 states, 6 symbols",
             "residual | post: mine, always, never",
-            "clipped to what is possible; one run per model and grammar, so initial weights change with the grammar",
+            "clipped to 0 to 1; one run per model and grammar, so initial weights differ between grammars",
             "the peers: the program on cpu in fp32",
             "training speed | 1 tokens/s, measured on a few updates before training started",
         ):
@@ -125,7 +125,7 @@ class CardTest(TemporaryFolder):
         rows = re.findall(r"(?m)^\| (always|mine|never) \| ([0-9,]+) \| ([0-9.]+) \|$", text)
         self.assertEqual(rows, [("always", "2,500", "2.50"), ("mine", "1,000", "1.00"), ("never", "10", "0.01")])
         self.assertNotIn("Speed of the peers", text)
-        self.assertRegex(self.card(8)[1], r"Speed of the peers is left out: .* program selectivbench \(with libtorch\) on the PATH")
+        self.assertRegex(self.card(8)[1], r"Speed of the peers was not measured: .* program selectivbench \(with libtorch\) on the PATH")
         self.assertIn("Speed of the peers is measured on a CPU only.", self.card(8, device="cuda")[1])
 
     def test_a_known_state_size_is_drawn_beside_those_of_the_peers(self):

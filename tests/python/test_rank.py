@@ -177,7 +177,7 @@ class StandingTest(TemporaryFolder):
 
     def test_a_file_that_is_none_is_an_error(self):
         (self.folder / "bad.json").write_text("{}")
-        with self.assertRaisesRegex(ValueError, r"\[peers\] .*bad\.json is no file of frozen results"):
+        with self.assertRaisesRegex(ValueError, r"\[peers\] .*bad\.json is not a file of frozen results"):
             load_peers(self.folder / "bad.json")
         with self.assertRaisesRegex(ValueError, r"\[peers\] expected quick or small or a file, got 'huge'"):
             load_peers("huge")
@@ -215,7 +215,7 @@ class RankTest(TemporaryFolder):
             self.assertIn("card.html (no PNG figures: rsvg-convert of librsvg2-bin is not installed)", str(found))
         self.assertIn("No chart by certainty for tasks 1, 2 and 3", text)  # too few elements
         self.assertEqual(text.count("](card-"), len(drawn))
-        self.assertIn("Speed of the peers is left out", text)
+        self.assertIn("Speed of the peers was not measured", text)
         for figure in re.findall(r"\]\((card-.*?\.svg)\)", text):
             self.assertTrue((self.out / figure).exists(), figure)
         self.assertIn("2 of 3", text)
@@ -568,7 +568,7 @@ class CommandTest(TemporaryFolder):
         self.assertIn("plan: about", found.stderr)
         card = (self.folder / "mine" / "card.md").read_text()
         self.assertTrue(card.startswith("# my mixer\n"))
-        self.assertIn("Checks left out: bf16, extreme.", card)
+        self.assertIn("Checks skipped: bf16, extreme.", card)
         bad = rank("none.py:X")
         self.assertEqual((bad.returncode, bad.stderr), (2, "[rank] no such file: none.py\n"))
 

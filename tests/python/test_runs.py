@@ -81,7 +81,7 @@ class RecordTest(TemporaryFolder):
     def test_a_run_is_not_recorded_without_settings(self):
         found = evaluated(task())
         for keys in ({}, {"settings": None}, {"settings": {}}):
-            with self.assertRaisesRegex(ValueError, r'\[record\] settings= is missing: .* say how the model was trained, as \{"train'):
+            with self.assertRaisesRegex(ValueError, r'\[record\] settings= is missing, .* declare how the model was trained, such as \{"train'):
                 sb.record(self.folder, name="a", params=1, result=found, **keys)
         self.assertEqual(sb.load_runs(self.folder), [])
 

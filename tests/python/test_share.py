@@ -83,7 +83,7 @@ class SubmissionTest(TemporaryFolder):
         self.assertEqual({(each.dtype.name, each.shape) for each in found.values()}, {("int16", (6, 8)), ("int16", (4, 8))})
         with redirect_stdout(io.StringIO()) as out:
             self.assertEqual(main(["submit", "--check", str(folder)]), 0)
-        self.assertEqual(out.getvalue(), f"{folder}: MinGru, 6 runs at scale tiny; the predictions give the recorded numbers, "
+        self.assertEqual(out.getvalue(), f"{folder}: MinGru, 6 runs at scale tiny; the predictions reproduce the recorded numbers, "
                                          "training is self-reported\n")  # fmt: skip
 
     def test_the_source_is_packed_only_if_given(self):
@@ -108,7 +108,7 @@ class SubmissionTest(TemporaryFolder):
         other["runs"][0]["accuracy"] = 0.5
         (self.folder / "tiny.json").write_text(json.dumps(other))
         with mock.patch("selectivbench.peers._FOLDER", self.folder):
-            with self.assertRaisesRegex(ValueError, r"was ranked among other results than the shipped ones \(tiny\)"):
+            with self.assertRaisesRegex(ValueError, r"was not ranked against the shipped results \(tiny\)"):
                 submission.submit(self.root / "ranked", self.folder / "mine")
 
     def test_files_that_changed_are_refused(self):
@@ -123,7 +123,7 @@ class SubmissionTest(TemporaryFolder):
         index.write_text(index.read_text().replace('"tokens_per_second":', '"tokens_per_second":9'))
         self.refused(folder, "submission.json: SHA-256 mismatch")
         self.seal(folder)
-        self.refused(folder, "card.html is not the card of these runs among the shipped models")
+        self.refused(folder, "card.html is not the card of these runs; selectivbench")
         other = self.copy("other-source")
         (other / "mixer.py").write_text("# another file\n")
         self.seal(other)
@@ -229,7 +229,7 @@ class SubmissionTest(TemporaryFolder):
         (self.folder / "frozen").mkdir()
         (self.folder / "frozen" / "tiny.json").write_text(json.dumps(more))
         with mock.patch("selectivbench.peers._FOLDER", self.folder / "frozen"):
-            self.refused(folder, "card.html is not the card of these runs among the shipped models; selectivbench submit --card")
+            self.refused(folder, "card.html is not the card of these runs; selectivbench submit --card")
             with redirect_stdout(io.StringIO()):
                 self.assertEqual(main(["submit", "--card", str(folder)]), 0)
             submission.check(folder)

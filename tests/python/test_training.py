@@ -133,7 +133,7 @@ class RefusalTest(unittest.TestCase):
                 self.calls += 1
                 return super().forward(frames) + self.calls
 
-        self.refused(Stateful(), r"\[train\] model gives other outputs for the same frames in eval mode")
+        self.refused(Stateful(), r"\[train\] model gives different outputs for the same frames in eval mode")
 
     def test_wrong_outputs_and_wrong_calls(self):
         class Wrapped(torch.nn.Module):
@@ -342,10 +342,10 @@ class ResumeTest(TemporaryFolder):
         self.assertEqual(file.read_bytes(), before)
         for damaged in (b"", b"no checkpoint", before[:-100]):
             file.write_bytes(damaged)
-            with self.assertRaisesRegex(ValueError, r"is no checkpoint of sb.train, or damaged"):
+            with self.assertRaisesRegex(ValueError, r"is not a checkpoint of sb.train, or is damaged"):
                 sb.train(Gru(8), sb.Config(SHORT), checkpoint=file)
         torch.save({"format": 1}, file)
-        with self.assertRaisesRegex(ValueError, r"is no checkpoint of sb.train, or damaged"):
+        with self.assertRaisesRegex(ValueError, r"is not a checkpoint of sb.train, or is damaged"):
             sb.train(Gru(8), sb.Config(SHORT), checkpoint=file)
         torch.save({"format": 99}, file)
         with self.assertRaisesRegex(ValueError, r"has format 99, expected 1"):

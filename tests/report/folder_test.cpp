@@ -85,7 +85,7 @@ TEST(Folder, PrefersCopyWithoutDamagedEvaluation) {
   const Rows rows = read_rows(root.file(""));
   ASSERT_EQ(rows.runs.size(), 1U);
   EXPECT_TRUE(rows.runs[0].folder.starts_with(root.file("b"))) << rows.runs[0].folder;
-  EXPECT_TRUE(noted(rows.notes, "used instead since a saved evaluation of this copy is damaged"));
+  EXPECT_TRUE(noted(rows.notes, "which is used because a saved evaluation of this copy is damaged"));
 }
 
 TEST(Folder, ListsDamagedRunsAndKeepsOthers) {
@@ -223,7 +223,7 @@ run.seed = [1, 2]
   record_suite(root.file(""), suite, never);
   const Rows rows = read_rows(root.file(""));
   EXPECT_EQ(rows.cells.size(), 1U);
-  EXPECT_TRUE(noted(rows.notes, "selected over train.weight_decay too, as suite 'decay' says"));
+  EXPECT_TRUE(noted(rows.notes, "also selected over train.weight_decay, as set by suite 'decay'"));
 
   Suite other = suite_of("[suite]\nname = \"other\"\nselect = [\"model.dropout\"]\n");
   record_suite(root.file(""), other, never);

@@ -151,7 +151,7 @@ TEST(Rows, SeedDivergedOnlyInOtherCandidatesIsMissing) {
   EXPECT_EQ(rate_of(rows), 1e-3);
   EXPECT_EQ(rows.groups[0].candidates[0].missing, std::vector<std::string>{"seed 2"});
   EXPECT_TRUE(rows.groups[0].candidates[1].missing.empty());
-  EXPECT_TRUE(noted(rows, "lr 0.001 warmup 476: has not run seed 2; the settings that did diverged there"));
+  EXPECT_TRUE(noted(rows, "lr 0.001 warmup 476: has no run of seed 2; the settings that have one diverged there"));
   EXPECT_TRUE(noted(rows, "lr 0.002 warmup 476 not eligible: diverged at seed 1, seed 2"));
   const auto json = nlohmann::json::parse(cell_table(rows, TableFormat::json));
   EXPECT_EQ(json.at("cells").at(0).at("settings").at(0).at("missing"), nlohmann::json({"seed 2"}));
@@ -379,7 +379,7 @@ TEST(Rows, UndamagedCopyIsPreferred) {
   for (const auto& run : rows.runs) EXPECT_NE(run.folder, torn);
   ASSERT_EQ(rows.notes.size(), 1U);
   EXPECT_NE(rows.notes[0].find(torn + ": a second copy of the run in copies/"), std::string::npos) << rows.notes[0];
-  EXPECT_NE(rows.notes[0].find("used instead since a saved evaluation of this copy is damaged"), std::string::npos)
+  EXPECT_NE(rows.notes[0].find("which is used because a saved evaluation of this copy is damaged"), std::string::npos)
       << rows.notes[0];
 }
 

@@ -329,10 +329,10 @@ TEST(Table, CaptionNamesAveragedAxes) {
   const std::string grid = "[grid]\ntask.noise = [0.0, 0.1]\n";
   const Rows rows = rows_of(suite_of("[suite]\naverage = [\"task.noise\"]\n" + grid));
   const std::string text = cell_table(rows, TableFormat::text);
-  EXPECT_TRUE(has(text, "mean of 2 runs ± half of the 95 % interval over task.noise. Averaged over task.noise too."));
+  EXPECT_TRUE(has(text, "mean of 2 runs ± half of the 95 % interval over task.noise. Also averaged over task.noise."));
   EXPECT_TRUE(lacks(text, "seeds"));
   EXPECT_TRUE(has(cell_table(rows, TableFormat::csv), ",task.noise,"));
-  EXPECT_TRUE(lacks(cell_table(rows_of(suite_of(grid)), TableFormat::text), "Averaged over"));
+  EXPECT_TRUE(lacks(cell_table(rows_of(suite_of(grid)), TableFormat::text), "Also averaged over"));
 }
 
 TEST(Table, CaptionNamesSelectionCriterion) {
@@ -631,10 +631,10 @@ TEST(Table, RunTableNotesIfValidIsTestSet) {
   const auto text = [](const std::string& suite) { return run_table(rows_of(suite_of(suite)), TableFormat::text); };
   const std::string one = "[grid]\nrun.seed = [1, 2]\n";
   const std::string faulty = text("[quirks]\nselect_on_test = true\n" + one);
-  EXPECT_TRUE(has(faulty, "Under valid: accuracy on the test set (select_on_test)."));
+  EXPECT_TRUE(has(faulty, "Column valid: accuracy on the test set (select_on_test)."));
   const std::string some = text(one + "quirks.select_on_test = [false, true]\n");
-  EXPECT_TRUE(has(some, "Under valid: in 2 of 4 runs accuracy on the test set (select_on_test)."));
-  EXPECT_TRUE(lacks(text(one), "Under valid"));
+  EXPECT_TRUE(has(some, "Column valid: in 2 of 4 runs accuracy on the test set (select_on_test)."));
+  EXPECT_TRUE(lacks(text(one), "Column valid"));
 }
 
 TEST(Table, JsonNamesAveragedSeedsAndCommonSettings) {

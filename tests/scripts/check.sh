@@ -85,7 +85,7 @@ fresh
 # An older result, its seal right: read by nothing, damaged by nothing, and no part of a table.
 sed -i -E '0,/"schema": ?[0-9]+/s//"schema":1/' "$odd/result.json" && reseal "$odd/result.json"
 evaluates 2 && tables 2
-says 0 "older format" "  read by the version that wrote it; tables leave it out"
+says 0 "older format" "  only the version that wrote it can read it; tables leave it out"
 
 # A newer one.
 sed -i -E '0,/"schema": ?[0-9]+/s//"schema": 9/' "$odd/result.json" && reseal "$odd/result.json"

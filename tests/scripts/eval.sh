@@ -126,7 +126,7 @@ printf x >> "$kept"
 "$program" check "$one" > "$work/out" && fail "check of a damaged evaluation: exit code 0"
 grep -q "$(basename "$kept")" "$work/out" || fail "check does not name the damaged file: $(cat "$work/out")"
 "$program" eval "$one" --gap 2 --gates --save > /dev/null 2> "$work/stderr" || fail "--save over a damaged file"
-grep -q "^warning: .*$(basename "$kept").*; replaced by what is measured now$" "$work/stderr" ||
+grep -q "^warning: .*$(basename "$kept").*; replaced by the new measurement$" "$work/stderr" ||
   fail "the damaged file is not named: $(cat "$work/stderr")"
 "$program" check "$one" > "$work/out" || fail "the damaged file was not replaced: $(cat "$work/out")"
 mv "$kept" "$work/elsewhere" && ln -s "$work/elsewhere" "$kept"

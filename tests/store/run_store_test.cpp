@@ -330,7 +330,7 @@ TEST(RunStore, EquivalentConfigIsNotDamage) {
   EXPECT_TRUE(verify_run(folder_of(root)).empty());
   write_file_atomically(toml, "[train]\nupdates = 1\n");
   EXPECT_EQ(RunStore(root.path(), config()).restored(),
-            std::vector<std::string>{"[run] " + toml + ": its bytes were changed; written anew"});
+            std::vector<std::string>{"[run] " + toml + ": was modified; rewritten"});
   EXPECT_EQ(read_file(toml, 1 << 20), before);
   const std::string json = folder_of(root) + "/config.json";
   write_file_atomically(json, read_file(json, 1 << 20) + " ");

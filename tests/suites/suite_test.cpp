@@ -377,7 +377,7 @@ TEST(Suite, ReportsImpossibleSizesInOneLine) {
   EXPECT_EQ(suite_fault(head + "3\n[model]\nname = 'gla'\n"),
             "[suite.match] gla: the nearest is width 1, suite.toml:2:1");
   EXPECT_EQ(suite_fault(head + "80000\n[model]\nwidth = 64\n"),
-            "[suite.match] solves model.width, expected no value for it, got one, suite.toml:5:9");
+            "[suite.match] cannot be combined with model.width, which it determines, suite.toml:5:9");
   EXPECT_EQ(suite_fault("[suite]\nmatch = 'weight'\nmatch_target = 5\n"),
             "[suite.match] expected params, state or flops, got 'weight', suite.toml:2:9");
   EXPECT_EQ(suite_fault(head + "0\n"),

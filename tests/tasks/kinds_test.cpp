@@ -66,7 +66,7 @@ TEST(TaskRegistry, ChecksRowsBeforeTheyAreRegistered) {
       {[](TaskRow& row) { row.keys[0].name = "length"; }, "[stranger, task.length] this name is reserved"},
       {[](TaskRow& row) { row.keys[0].name = "noise"; }, "[stranger, task.noise] this name is reserved"},
       {[](TaskRow& row) { row.keys[0].name = "a.b"; }, "name of a key"},
-      {[](TaskRow& row) { row.keys[1].name = row.keys[0].name; }, "[stranger, task.decay] the key is there twice"},
+      {[](TaskRow& row) { row.keys[1].name = row.keys[0].name; }, "[stranger, task.decay] duplicate key"},
       {[](TaskRow& row) { row.keys[0].initial = 1.5; }, "default, expected 0..0.9999, got 1.5"},
       {[](TaskRow& row) { row.keys[0].least = 2; }, "range, expected finite numbers with least <= most, got 2..0.9999"},
       {[](TaskRow& row) { row.keys[2].most = 30.5; }, "range, expected whole numbers"},

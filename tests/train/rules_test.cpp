@@ -247,7 +247,7 @@ TEST(Rules, RejectUnavailableDeviceOnlyForRuns) {
   EXPECT_EQ(fault(text, run_rules()),
             "[train.device] expected cpu, got cuda: " + gpu_facts().missing + ", run.toml:2:10");
   EXPECT_EQ(fault("[train]\nprecision = 'tf32'\n", run_rules()),
-            "[train.precision] tf32 needs device cuda, expected fp32 or fp64 on the cpu, run.toml:2:13");
+            "[train.precision] tf32 requires device cuda; use fp32 or fp64 on the CPU, run.toml:2:13");
   EXPECT_NE(fault("[train]\nprecision = 'bf16'\n", run_rules()), "") << "kept in bfloat16: quirks.delta_bf16";
 }
 
@@ -261,7 +261,7 @@ TEST(Rules, ResolveDeviceBeforeRunId) {
     EXPECT_EQ(resolved(text, with).run_id, resolved("[train]\ndevice = 'cuda'\n").run_id);
     EXPECT_EQ(resolved(text, with).values.train.precision, Precision::amp);
     EXPECT_TRUE(lacks(resolved(text, with).canonical, "auto"));
-    EXPECT_EQ(resolved(text, with).origins.at("train.device").text(), "derived from what this machine has");
+    EXPECT_EQ(resolved(text, with).origins.at("train.device").text(), "derived from the devices of this machine");
   }
 }
 

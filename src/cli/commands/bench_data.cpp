@@ -138,8 +138,8 @@ std::vector<Line> measure(const Options& options) {
   lines.push_back({"reference stream, " + grouped(options.samples) + " samples on " + std::to_string(options.threads) +
                        (options.threads == 1 ? " thread" : " threads"),
                    "reference_stream_s", set, 8.0 * count / 200'000, true, "s", kReferenceSample * count});
-  lines.push_back({"the same in processor time, all cores", "reference_stream_core_s", used, 16.0 * count / 200'000,
-                   true, "s", kReferenceSample * count});
+  lines.push_back({"reference stream, processor time of all cores", "reference_stream_core_s", used,
+                   16.0 * count / 200'000, true, "s", kReferenceSample * count});
   lines.push_back({"memory of these samples", "samples_mb", static_cast<double>(bytes) / 1e6, 100.0 * count / 200'000,
                    true, "MB", 0});
 
@@ -178,7 +178,7 @@ double times_faster(const Line& line) {
 }
 
 std::string as_text(const std::vector<Line>& lines) {
-  TextTable table({"what", "measured", "target", "", "times the Python reference"}, "lrrlr");
+  TextTable table({"measurement", "value", "target", "", "speed-up over Python"}, "lrrlr");
   for (const auto& line : lines) {
     table.row({line.name, fixed(line.value, line.value < 100 ? 2 : 0) + " " + line.unit,
                (line.at_most ? "<= " : ">= ") + fixed(line.target, line.target < 1 ? 2 : 0),

@@ -112,7 +112,8 @@ std::string as_text(const GpuKernelBench& bench) {
   }
   return "products " + fixed(bench.product_flops / 1e12, 0) + " TFLOP/s in bf16, copies " +
          fixed(bench.copy_bytes / 1e12, 2) + " TB/s\n" + table.text() +
-         "share: of the rate of products or copies, whichever it meets first with the work it cannot do without\n" +
+         "share of: the rate that limits the kernel (products or copies), and the share of it that the kernel's "
+         "minimum work reaches\n" +
          failures;
 }
 

@@ -52,9 +52,9 @@ std::string as_text(const KernelBench& bench) {
   }
   return "threads " + std::to_string(bench.threads) + ", matrix products " + fixed(bench.rates.gemm / 1e9, 1) +
          " GFLOP/s, copy " + fixed(bench.rates.copy / 1e9, 1) + " GB/s\n" + table.text() +
-         "vs plain: the same in ATen operations (recurrences: a loop over time; layers: by chunks). bound by: the "
-         "machine's rate that the "
-         "shares are of.\nerror: against the plain form in double, largest relative difference.\n";
+         "vs plain: against plain ATen operations (recurrences: a loop over time; layers: by chunks).\n"
+         "bound by: the machine's limiting rate; forward and both are shares of it.\n"
+         "error: largest relative difference from the plain form in double.\n";
 }
 
 Json times_json(const KernelTimes& times) {

@@ -187,13 +187,15 @@ std::string as_text(const Options& options, const PredictCeiling& c) {
   TextTable table = figures();
   const std::string spread = spread_text(c.stderr_, c.samples), kl_spread = spread_text(c.kl_stderr, c.samples);
   if (c.exact) {
-    table.row({"ceiling", fixed(c.accuracy, 5), spread + "next symbols named right by their exact law"});
+    table.row(
+        {"ceiling", fixed(c.accuracy, 5), spread + "accuracy of predicting the next symbol by its exact distribution"});
     table.row({"upper bound", fixed(c.upper_bound, 5), "no causal model exceeds it"});
-    table.row({"KL", fixed(c.kl, 5), kl_spread + "nats per element, from the grammar's law to the mean over states"});
+    table.row({"KL", fixed(c.kl, 5),
+               kl_spread + "nats per element, from the grammar's distribution to the mean over states"});
     table.row({"lower bound", fixed(c.kl_bound, 5), "no causal model has less KL"});
   } else {
     table.row({"upper bound", fixed(c.upper_bound, 5), spread + bound_text(options)});
-    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + "nats per element; not reached either"});
+    table.row({"KL, lower bound", fixed(c.kl_bound, 5), kl_spread + "nats per element; not reached"});
   }
   table.row({"samples", grouped(c.samples), options.sequences.split + " from " + grouped(options.start)});
   return table.text() + "\n" + by_position(c.by_position, c.exact ? "ceiling" : "bound", c.kl_by_position, "KL");

@@ -59,7 +59,7 @@ std::string as_text(const FolderCheck& found) {
                   : std::string("cannot test it\n"));
     if (report.state == RunState::whole && !not_evaluated.empty())
       out += "  eval does not test it: " + one_line(not_evaluated.substr(0, not_evaluated.find('\n'))) + "\n";
-    if (report.state == RunState::older) out += "  read by the version that wrote it; tables leave it out\n";
+    if (report.state == RunState::older) out += "  only the version that wrote it can read it; tables leave it out\n";
     if (report.state == RunState::newer) out += "  written by a newer version of this program; tables leave it out\n";
   }
   for (const auto& archive : found.archives) out += "damaged: " + one_line(archive.problem) + "\n";

@@ -23,7 +23,7 @@ std::string suite_text(const Suite& suite, const Options& options) {
   std::string out = "# a suite" + (suite.name.empty() ? "" : " '" + printable(suite.name) + "'") + " of " +
                     grouped(suite.runs.size()) + (suite.runs.size() == 1 ? " run" : " runs");
   if (suite.merged > 0) out += ", " + grouped(suite.merged) + " duplicate combinations";
-  if (suite.skipped > 0) out += ", " + grouped(suite.skipped) + " taken out";
+  if (suite.skipped > 0) out += ", " + grouped(suite.skipped) + " skipped";
   out += "; `selectivbench suite " + printable(options.file, 200) + "` runs it\n";
   std::vector<std::string> header = {"run"};
   header.insert(header.end(), keys.begin(), keys.end());

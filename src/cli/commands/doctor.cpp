@@ -49,8 +49,7 @@ std::string as_text(const Provenance& made, const GpuFacts& gpu) {
     line("precisions", "cpu: fp32, fp64");
   }
   if (gpu.built) {
-    line("GPU code", "for the architectures " + gpu.kernels + "; that for 90a (Hopper) was run and measured, " +
-                         "that for others only compiled");
+    line("GPU code", "compiled for the architectures " + gpu.kernels + "; tested only on 90a (Hopper)");
   }
   line("ranks", ranks());
   line("device", std::string("auto is ") + (gpu.missing.empty() ? "cuda" : "cpu"));

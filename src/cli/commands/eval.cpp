@@ -124,7 +124,7 @@ std::string as_text(const SavedEvaluation& e, const Options& options, const RunC
 
 Exit evaluated(const Options& options) {
   if (options.checkpoint && !options.weights.empty()) {
-    throw bad_input("eval", "expected --checkpoint or --weights, got both");
+    throw bad_input("eval", "--checkpoint cannot be combined with --weights");
   }
   std::error_code failed;
   if (!std::filesystem::exists(options.folder + "/config.json", failed))
@@ -138,7 +138,7 @@ Exit evaluated(const Options& options) {
   if (const std::string line = evaluator.computed_note(); !line.empty()) complain(line);
   if (options.save) {
     const std::string fault = evaluation_fault(options.folder, evaluator.request());
-    if (!fault.empty()) complain("warning: " + fault + "; replaced by what is measured now");
+    if (!fault.empty()) complain("warning: " + fault + "; replaced by the new measurement");
   }
   const SavedEvaluation found = evaluator.run();
   deliver_both(options.json, evaluation_text(found), as_text(found, options, opened.config.values));

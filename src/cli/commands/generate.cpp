@@ -267,7 +267,7 @@ Exit run(const Options& options) {
     throw bad_input("generate --out", "expected a file (or --digest, which writes none), got nothing");
   }
   if (options.dense && (options.format != "npz" || options.digest)) {
-    throw bad_input("generate --dense", "frames are arrays, expected --format npz and a file, got " +
+    throw bad_input("generate --dense", "requires --format npz and a file, got " +
                                             std::string(options.digest ? "--digest" : options.format));
   }
   if (options.start > UINT64_MAX - options.count) {

@@ -28,13 +28,13 @@ std::string start_names(const Automaton& a) {
 std::string described(const Options& options, const Automaton& a, const Figures& f) {
   TextTable table({}, "lrl");
   if (const auto config = options.grammar.origin()) {
-    table.row({"vocab", std::to_string(a.vocab), "symbols, '#' counted"});
-    table.row({"ambiguities", std::to_string(config->ambiguities), "symbols that stand for several states"});
-    table.row({"depth", std::to_string(config->depth), "states of such a symbol"});
+    table.row({"vocab", std::to_string(a.vocab), "symbols, including '#'"});
+    table.row({"ambiguities", std::to_string(config->ambiguities), "symbols that several states emit"});
+    table.row({"depth", std::to_string(config->depth), "states per ambiguous symbol"});
     table.row({"density", shortest(config->density < 0 ? 0.4 / config->depth : config->density), "of edges"});
     table.row({"seed", std::to_string(config->seed), ""});
   } else {
-    table.row({"vocab", std::to_string(a.vocab), "symbols, '#' counted"});
+    table.row({"vocab", std::to_string(a.vocab), "symbols, including '#'"});
   }
   table.row({"states", grouped(static_cast<uint64_t>(f.states)), ""});
   table.row({"transitions", grouped(static_cast<uint64_t>(f.transitions)), ""});
@@ -42,7 +42,7 @@ std::string described(const Options& options, const Automaton& a, const Figures&
   table.row({"ending states", grouped(static_cast<uint64_t>(f.ending_states)), "with an edge to '#'"});
   table.row({"start states", std::to_string(a.start.size()), start_names(a)});
   table.row({"start symbols", std::to_string(f.start_symbols), "distinct"});
-  table.row({"topological entropy", fixed(f.topological_entropy, 4), "nats, the difficulty"});
+  table.row({"topological entropy", fixed(f.topological_entropy, 4), "nats, a measure of difficulty"});
   table.row({"mixing rate", fixed(f.mixing_rate, 4), "modulus of the second eigenvalue"});
   table.row({"relaxation", fixed(f.relaxation, 2), "steps to forget by a factor e"});
   table.row({"mean string length", fixed(f.mean_string_length, 1), "elements, strings of any length"});

@@ -258,14 +258,14 @@ Exit run_match(const Options& options, const Match& match) {
   }
   if (matched == 0)
     throw bad_input("models " + match.option,
-                    formatted("no model has {} {} within {} %, expected a size that one has",
+                    formatted("no model has {} {} within {} %; try another size",
                               grouped(static_cast<uint64_t>(match.asked.target)), match.what(), 100 * kMatchTolerance));
   if (!options.json.empty()) {
     deliver(options.json, json_document(json));
     return Exit::done;
   }
   print(table.text() +
-        formatted("The width that comes nearest to {} {}: {} layers, {} inputs, {} outputs, T = {}\n",
+        formatted("The width nearest to {} {}: {} layers, {} inputs, {} outputs, T = {}\n",
                   grouped(static_cast<uint64_t>(match.asked.target)), match.what(), options.layers, options.inputs,
                   options.outputs, options.length) +
         notes);
@@ -328,7 +328,7 @@ void refuse_idle(const Options& options) {
   const auto refuse = [&](std::initializer_list<const char*> names, const std::string& other) {
     for (const char* name : names)
       if (options.arguments->given(name))
-        throw bad_input(options.arguments->where(name), "has no effect with " + other + ", expected one of the two");
+        throw bad_input(options.arguments->where(name), "cannot be combined with " + other);
   };
   if (const auto match = match_of(options))
     refuse({"--width", "--probe"}, match->option);

@@ -48,7 +48,7 @@ void add_rank(Program& program) {
   arguments.text("--peers", options->peers, "SCALE",
                  "Scale of the shipped results, or a file of results; default: small on a GPU, else quick");
   arguments.choice("--device", options->device, {"cpu", "cuda"},
-                   "Where to train; default: cuda if torch has a GPU, else cpu");
+                   "Device to train on; default: cuda if torch has a GPU, else cpu");
   arguments.choice("--residual", options->residual, {"post", "pre"}, "Residual around the mixer");
   arguments.texts("--skip", options->skip, "CHECK", "Check of the mixer to leave out; can be repeated");
   arguments.text("--python", options->python, "PROGRAM", "Python interpreter with torch and the package selectivbench");

@@ -54,7 +54,8 @@ Exit run(const Options& options, const SwitchDefaults& defaults) {
   for (const auto& line : data.warnings) complain("note: " + line);
   if (!parts.charts)
     complain(
-        "note: the page draws its main figures only; `make charts` in a checkout brings Vega, which draws all of them");
+        "note: the page draws its main figures only; `make charts` in a checkout installs Vega, which draws all of "
+        "them");
   if (options.out != "-" && options.data != "-")
     print(grouped(content.runs.size()) + (content.runs.size() == 1 ? " run, " : " runs, ") +
           bytes_text(static_cast<double>(page.size())) + ": " + one_line(options.out) + "\n");

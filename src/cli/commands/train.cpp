@@ -41,8 +41,7 @@ Exit run(const Options& options) {
   const RankPlace place = rank_place(process_environment());
   const bool without_gpus = gpus_are_hidden();
   see_own_gpu(place);
-  if (restore_config(options.file))
-    complain("warning: " + options.file + ": its bytes were changed; written anew from config.json");
+  if (restore_config(options.file)) complain("warning: " + options.file + ": was modified; rewritten from config.json");
   const std::string text = read_config_text(options.file);
   if (is_suite(text, options.file))
     throw bad_input("train FILE",

@@ -51,7 +51,7 @@ HttpAnswer answer_to(const HttpRequest& request, LivePage& page, const std::stri
 Error cannot_listen(const Options& options) {
   if (options.port == 0 || !HttpServer(options.host, 0).is_open())
     return bad_input("watch --host", "cannot listen on '" + printable(options.host, 200) +
-                                         "', expected an address of this machine, as 127.0.0.1");
+                                         "', expected an address of this machine, such as 127.0.0.1");
   return bad_input("watch --port", "cannot listen on port " + std::to_string(options.port) + " of " +
                                        printable(options.host, 200) + ": it is in use, or needs other permissions");
 }

@@ -156,7 +156,7 @@ ModelRow gated_delta_product_row() {
                        switches::a_min, switches::mlp},
           .make = make_mixer<GatedDeltaProduct>,
           .equations =
-              "as gated_delta_net, with n = householder_factors keys, values and strengths a token:\n"
+              "as gated_delta_net, with n = householder_factors keys, values and strengths per token:\n"
               "S = e^g S_(t-1), then for j = 1..n: S = S + beta_j k_j (v_j - k_j^T S)^T;  o = K^-1/2 q^T S",
           .read_recorded = [](const RecordedLayer& layer, MixerOptions& options) {
             const int64_t q = layer.extent("q_proj.weight", 0), k = layer.extent("k_proj.weight", 0);

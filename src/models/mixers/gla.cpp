@@ -82,7 +82,7 @@ ModelRow gla_row() {
                    switches::short_conv, switches::output_gate, switches::a_min, switches::mlp},
       .make = make_mixer<Gla>,
       .equations =
-          "q, k, v = silu(conv4(W x)), g = logsigmoid(W W x) / 16 a key channel\n"
+          "q, k, v = silu(conv4(W x)), g = logsigmoid(W W x) / 16 per key channel\n"
           "S_t = diag(e^g) S_(t-1) + k v^T, k (1 - e^g) if complementary;  o = K^-1/2 q^T S\n"
           "out = W (RMS(o) silu(W x))"};
 }

@@ -105,7 +105,7 @@ ModelRow mamba2_row() {
           .equations =
               "(z, x, B, C, dt) = W u, (x, B, C) = silu(conv4(.)), Delta = softplus(dt + b);  2 h heads of d/h, N = "
               "d_state\n"
-              "S_t = exp(-Delta e^A) S_(t-1) + B (Delta x_t)^T a head;  y = C^T S + D x;  out = W RMS(y silu(z))\n"
+              "S_t = exp(-Delta e^A) S_(t-1) + B (Delta x_t)^T per head;  y = C^T S + D x;  out = W RMS(y silu(z))\n"
               "not complementary: a learned constant writes instead of Delta",
           .read_recorded = read_recorded};
 }

@@ -95,7 +95,7 @@ ModelRow mamba3_row() {
           "g = -max(1e-4, f(A)) Delta, f(u) = 1 + u for u >= 0, else 1 / (1 - u)\n"
           "B, C = RMS(.) + bias, half of their channels rotated in pairs by theta_t = theta_(t-1) + pi tanh(angles) "
           "Delta\n"
-          "S_t = e^g (S_(t-1) + (1 - lambda) Delta B_(t-1) x_(t-1)^T) + lambda Delta B x^T a head\n"
+          "S_t = e^g (S_(t-1) + (1 - lambda) Delta B_(t-1) x_(t-1)^T) + lambda Delta B x^T per head\n"
           "y = C^T S + D x;  out = W (y silu(z))",
       .read_recorded = read_recorded_mamba3};
 }

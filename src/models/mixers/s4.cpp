@@ -212,7 +212,7 @@ ModelRow s4_row() {
           .switches = {even_states, switches::mlp},
           .make = make_mixer<S4d>,
           .equations =
-              "M = d_state / 2 complex modes a channel, A = -e^a + i b, z = e^(dt A), all learned, none from data\n"
+              "M = d_state / 2 complex modes per channel, A = -e^a + i b, z = e^(dt A), all learned, none from data\n"
               "g_t = z g_(t-1) + x_t;  y = 2 Re sum C (z - 1) / A g + D x;  [a, b] = W GELU(y), out = a sigma(b)",
           .read_recorded = [](const RecordedLayer& layer, MixerOptions& options) {
             options.set(even_states, 2 * layer.extent("kernel.C", 1));

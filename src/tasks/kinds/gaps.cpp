@@ -49,23 +49,24 @@ TaskRow gaps_row() {
   return {.name = kGapsKind,
           .about = {"Gaps", "Sequences of a random automaton, with gaps and noise."},
           .axis = TestAxis{"gap", "gaps", 0, kMaxGap, "gap lengths tested without retraining",
-                           "frames of every gap of the test"},
+                           "length of test gaps, frames"},
           .make = make_gaps,
           .make_stage = make_gaps_stage,
           .size = gaps_size,
           .has_reference_split = true,
           .has_grammars = true,
           .numbered = {
-              {"a task of its own", "A task with settings of its own; Method has them."},
+              {"custom task", "A task with its own settings; the section Method lists them."},
               {"memorisation",
-               "Most symbols stand for many states, so a symbol alone does not tell which one it is. The model names "
-               "the hidden state of every element from what came before; a blank frame follows each."},
+               "Most symbols are emitted by many states, so a symbol alone does not determine the state. The model "
+               "names the hidden state of every element from the context before it. A blank frame follows each "
+               "element."},
               {"noise rejection",
                "As task 1 with noise on every channel and gaps of blank frames after each element. The state has to be "
-               "held through the gap: every frame of it counts."},
+               "held through the gap: every frame of the gap counts."},
               {"context-aware selectivity",
-               "From some element on a frame with a symbol that cannot follow is put in at times. Only context tells "
-               "such a distractor from data."},
+               "From some element on, frames with a symbol that cannot follow are inserted at random. Only context "
+               "tells such distractors from data."},
               {"generalisation",
                "Models trained on short gaps are tested, without retraining, on gaps longer than any they have "
                "seen."}}};

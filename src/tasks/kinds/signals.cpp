@@ -363,9 +363,9 @@ TaskRow signals_row() {
       .about =
           {"Signals",
            "Every symbol of a random automaton is a vector. Frames show the vectors with pauses between them, under "
-           "noise that is correlated in time and goes on through the pauses. Several states share a symbol. The "
-           "model names the current state at every frame. A pause shows what the noise is, which tells vectors and "
-           "noise apart before and after it. The exact filter of this process is the ceiling."},
+           "noise that is correlated in time and continues through the pauses. Several states share a symbol. The "
+           "model names the current state at every frame. A pause shows the noise alone, which helps to separate "
+           "vectors from noise before and after it. The exact filter of this process is the ceiling."},
       .keys = {{"vocab", int64_t{12}, 2, most_symbols, "symbols of the automaton, as in grammar.vocab"},
                {"ambiguities", int64_t{8}, 0, most_symbols, "symbols that several states share"},
                {"depth", int64_t{6}, 1, most_symbols, "states of each of these symbols"},

@@ -168,8 +168,8 @@ TaskRow text_row() {
   return {
       .name = "text",
       .about = {"Text",
-                "Frames show the tokens of a text. At times a span of other tokens is put in, which nothing marks. "
-                "At every token of the text the model predicts the next one, whatever stands between them. How fast "
+                "Frames show the tokens of a text. At random places, an unmarked span of other tokens is inserted. At "
+                "every token of the text the model predicts the next token of the text, across such spans. How fast "
                 "it recovers after a span shows how well it keeps the context and drops the rest. The best possible "
                 "accuracy is not known."},
       .keys = {{"file", std::string(), 0, 0, "file with the text or its tokens", {}, true},
@@ -177,7 +177,7 @@ TaskRow text_row() {
                 std::string("bytes"),
                 0,
                 0,
-                "what the file holds: text, whose bytes are the tokens, or token ids",
+                "content of the file: text, whose bytes are the tokens, or token ids",
                 {"bytes", "npy", "uint16", "uint32"}},
                {"distractor", std::string("other_text"), 0, 0,
                 "spans of random tokens, another place of the file, the last tokens again, or any of these",
