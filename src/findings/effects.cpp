@@ -25,6 +25,17 @@ bool is_near_ceiling(const std::map<Unit, double>& values, const ArmFigures& arm
   return count > 0 && sum / static_cast<double>(count) < near_ceiling;
 }
 
+// Removes the levels of a slope that have fewer grammars than the others, which would lose these grammars otherwise. At
+// least two levels stay.
+void leave_levels_with_most_grammars(LevelValues& values, std::map<Level, size_t>& groups) {
+  size_t most = 0;
+  for (const auto& [level, units] : values) most = std::max(most, units.size());
+  const auto is_short = [most](const auto& entry) { return entry.second.size() < most; };
+  if (values.size() < 2 + static_cast<size_t>(std::count_if(values.begin(), values.end(), is_short))) return;
+  std::erase_if(values, is_short);
+  std::erase_if(groups, [&values](const auto& entry) { return !values.contains(entry.first); });
+}
+
 }  // namespace
 
 // Computes a - b at each level, for pairs of groups of matching size.
@@ -127,6 +138,9 @@ void Gatherer::one_arm(Figures& out, const Members& members) {
       values[m][level] = arm_values(rows_, claims_, c_, sizes.front(), out.a);
       out.at_ceiling &= is_near_ceiling(values[m][level], out.a);
     }
+  for (const auto& each : values) out.all_levels = std::max(out.all_levels, each.size());
+  if (c_.statistic == Statistic::slope)
+    for (size_t m = 0; m < members.size(); ++m) leave_levels_with_most_grammars(values[m], groups[m]);
   out.levels = values.front().size();
   for (const auto& each : values) out.levels = std::min(out.levels, each.size());
   name_lacking(out, groups, values);

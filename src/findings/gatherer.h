@@ -62,7 +62,7 @@ class Gatherer {
 
   const Rows& rows_;
   const Claims& claims_;
-  const Scale& scale_;
+  Scale scale_;  // without keys that the comparison or its claim names
   std::string protocol_;
   const Comparison& c_;
   std::map<int, ConfigMap> keys_;  // by task

@@ -17,6 +17,7 @@ Gatherer::Gatherer(const Rows& rows, const Claims& claims, const Scale& scale, s
   by_size_ = c_.over == "params";
   match_ = c_.match.value_or(scale_.match);
   named_ = c_.keys_at(scale_.name);
+  for (const auto& [key, value] : named_) scale_.keys.erase(key);
   for (const int task : {c_.task, c_.from}) {
     if (task == 0) continue;
     if (const auto it = claims.task_keys.find(task); it != claims.task_keys.end()) keys_[task] = it->second;

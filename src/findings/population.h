@@ -55,6 +55,7 @@ struct Figures {
   std::vector<std::string> missing;            // missing runs, in words
   std::vector<LostRun> lost;                   // runs of the population, at any setting, without a figure
   size_t levels = 0;                           // of slope, drop and rank_correlation
+  size_t all_levels = 0;                       // of a slope: also those left out, which have fewer grammars
   size_t other_strata = 0;
   bool at_ceiling = false;  // all models, for a drop on the task that they fall from, are within near_ceiling of it
   int64_t updates = 0;      // of the stratum

@@ -106,7 +106,8 @@ std::string evidence_text(const ComparisonVerdict& v) {
     out += formatted(", {} to {} {}s each", fewest, most, run);
   else if (most > 1 || (most == 1 && unit != "seed"))
     out += formatted(", {} {}{} each", most, run, most == 1 ? "" : "s");
-  if (f.levels > 1) out += formatted(", {} levels", f.levels);
+  if (f.levels > 1)
+    out += formatted(", {}{} levels", f.levels, f.all_levels > f.levels ? formatted(" of {}", f.all_levels) : "");
   const size_t failed = f.a.failed.size() + f.b.failed.size();
   if (failed > 0) out += formatted(", {} failed", failed);
   return out;

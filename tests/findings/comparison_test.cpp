@@ -198,6 +198,23 @@ TEST(Slopes, NeedALevelAboveTheNGram) {
   EXPECT_EQ(words(.65), "undecided (Transformer below the n-gram)");
 }
 
+TEST(Slopes, LeaveOutLevelsWithFewerGrammars) {
+  const auto sizes = [](const char* widths, const char* seeds) {
+    return small_runs("[grid]\ntask.number = [1]\nmodel.width = " + std::string(widths) +
+                          "\nmodel.name = [\"transformer\"]\nrun.seed = " + seeds + "\n",
+                      [](Result& r) {
+                        r.params = r.width * 100'000;
+                        set_accuracy(r, .2 * std::log10(static_cast<double>(r.width)) + wobble(r) / 10);
+                      });
+  };
+  auto runs = sizes("[128, 512]", "[1, 2, 3]");
+  for (auto& run : sizes("[256]", "[1]")) runs.push_back(std::move(run));
+  const auto one = judged(rows_from(runs), "capacity").comparisons[0];
+  EXPECT_EQ(one.effect.n, 3U);
+  EXPECT_NEAR(one.effect.mean, .2, .01);
+  EXPECT_EQ(evidence_text(one), "3 grammars, 1 seed each, 2 of 3 levels");
+}
+
 TEST(GateParametersClaim, IsExactAndDependsOnCountingRule) {
   const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper)), "gate_parameters");
   ASSERT_EQ(v.comparisons.size(), 2U);
