@@ -25,9 +25,9 @@ bool is_near_ceiling(const std::map<Unit, double>& values, const ArmFigures& arm
   return count > 0 && sum / static_cast<double>(count) < near_ceiling;
 }
 
-// Removes the levels of a slope that have fewer grammars than the others, which would lose these grammars otherwise. At
-// least two levels stay.
-void leave_levels_with_most_grammars(LevelValues& values, std::map<Level, size_t>& groups) {
+// Removes levels of a slope that have fewer grammars than the others: a slope needs its grammar at every level. Changes
+// nothing if fewer than two levels would stay.
+void keep_levels_with_most_grammars(LevelValues& values, std::map<Level, size_t>& groups) {
   size_t most = 0;
   for (const auto& [level, units] : values) most = std::max(most, units.size());
   const auto is_short = [most](const auto& entry) { return entry.second.size() < most; };
@@ -140,7 +140,7 @@ void Gatherer::one_arm(Figures& out, const Members& members) {
     }
   for (const auto& each : values) out.all_levels = std::max(out.all_levels, each.size());
   if (c_.statistic == Statistic::slope)
-    for (size_t m = 0; m < members.size(); ++m) leave_levels_with_most_grammars(values[m], groups[m]);
+    for (size_t m = 0; m < members.size(); ++m) keep_levels_with_most_grammars(values[m], groups[m]);
   out.levels = values.front().size();
   for (const auto& each : values) out.levels = std::min(out.levels, each.size());
   name_lacking(out, groups, values);

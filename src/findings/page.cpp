@@ -41,12 +41,11 @@ std::string method_text() {
          "Student's t over the differences. Differences below 1 point do not matter unless a claim says otherwise. A "
          "verdict needs three grammars, and an order six models. A verdict is withheld, with the reason in brackets, "
          "if it would follow from the ceiling of the task, if the worse of two models is below the n-gram and may be "
-         "trained badly, if learning rates of a drop differ, or if other settings of a model might change it. *Not "
-         "after Holm*: the comparison alone would "
+         "trained badly, if the two tasks of a drop have runs at different learning rates, or if other settings of a "
+         "model might change it. *Not after Holm*: the comparison alone would "
          "decide, but not as one of the comparisons of its claim, and it is not counted. A diverged or collapsed run "
          "(accuracy less than 1 point above that of the 1-gram) is excluded from means, and its comparisons are "
-         "undecided until "
-         "the run is repeated. "
+         "undecided until the run is repeated. "
          "[verdicts.md](../verdicts.md) defines the verdicts. The paper's numbers are the best of six combinations of "
          "learning rate and warm-up, chosen on its test set; the ± of a difference is the root of the sum of the "
          "squares of its ±.\n";
@@ -148,7 +147,8 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
   figures.erase(split, figures.end());
   const std::string made_by = formatted(
       "\n`selectivbench experiments findings` writes this page from the runs in {} and from "
-      "`configs/experiments/claims.toml`; nothing in it is typed by hand.\n",
+      "`configs/experiments/claims.toml`. Figures, intervals and verdicts are computed from the runs; the sentences of "
+      "claims, and what they do not test, are from that file.\n",
       code(source));
 
   FindingsPages out;
@@ -163,8 +163,7 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
   out.front +=
       "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper gives no numbers. "
       "Tasks 2 and 4 have the n-gram of task 1, because noise of at most 0.2 leaves every symbol readable. The "
-      "networks "
-      "differ in more than one mechanism ([sizes and parts](findings/details.md#networks)).\n";
+      "networks differ in more than one mechanism ([sizes and parts](findings/details.md#networks)).\n";
   if (has_figures(small))
     out.front += formatted("\n## Results at `small`\n\n{}.\n\n{}", capitalised(claims.scale("small")->title),
                            results_markdown(small));

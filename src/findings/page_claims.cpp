@@ -235,7 +235,7 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
-        if (c.reported || one.exact || !one.held || one.verdict == Verdict::undecided) continue;
+        if (!one.is_decided()) continue;
         rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
                           cell(one.words()) + (stratum.exploratory ? " (exploratory)" : ""));

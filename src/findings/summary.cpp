@@ -396,14 +396,12 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       lines.push_back(
           formatted("No runs yet ({}): claim{} {}.", where, untested.size() == 1 ? "" : "s", numbers_text(untested)));
   }
-  const auto decided = [](const ComparisonVerdict& one) {
-    return !one.comparison->reported && !one.exact && one.held && one.verdict != Verdict::undecided;
-  };
   if (std::any_of(verdicts.begin(), verdicts.end(), [&](const ClaimVerdict& verdict) {
         if (verdict.claim->number == 0) return false;
         return std::any_of(verdict.scales.begin(), verdict.scales.end(), [&](const ScaleVerdict& stratum) {
           return stratum.verdict == Verdict::undecided &&
-                 std::any_of(stratum.comparisons.begin(), stratum.comparisons.end(), decided);
+                 std::any_of(stratum.comparisons.begin(), stratum.comparisons.end(),
+                             [](const auto& one) { return one.is_decided(); });
         });
       }))
     lines.emplace_back("Some undecided claims have [decided comparisons](#the-papers-claims).");

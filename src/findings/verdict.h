@@ -64,7 +64,8 @@ struct ComparisonVerdict {
 
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
   bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms
-  bool isolates() const;                                      // its arms are one model and differ in one switch or key
+  bool is_decided() const;    // counts, with a verdict from runs that survives Holm's correction
+  bool isolates() const;      // its arms are one model and differ in one switch or key
   std::string words() const;  // "undecided (at the ceiling)", "supported (not after Holm)"
 };
 

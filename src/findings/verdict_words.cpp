@@ -55,6 +55,10 @@ std::string ComparisonVerdict::words() const {
   return reason.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), reason);
 }
 
+bool ComparisonVerdict::is_decided() const {
+  return !comparison->reported && !exact && held && verdict != Verdict::undecided;
+}
+
 bool ComparisonVerdict::isolates() const {
   const Arm &x = comparison->a, &y = comparison->b;
   if (x.size() != 1 || y.size() != 1 || x.front().model != y.front().model) return false;
