@@ -215,6 +215,23 @@ TEST(Slopes, LeaveOutLevelsWithFewerGrammars) {
   EXPECT_EQ(evidence_text(one), "3 grammars, 1 seed each, 2 of 3 levels");
 }
 
+TEST(ScaleKeys, AreReplacedByThoseOfTheClaim) {
+  const std::string text =
+      "[[scale]]\nname = 's'\nkeys = {grammar.vocab = 21}\n[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\n"
+      "at_scale = {s = {grammar.vocab = 31}}\ncomparisons = [{a = 'gla', b = 'mamba'}]";
+  const auto found = [&](int vocab) {
+    const auto rows = rows_from(small_runs(
+        "[grid]\ntask.number = [1]\nlevel = [{grammar.vocab = " + std::to_string(vocab) +
+        ", grammar.ambiguities = 20, grammar.depth = 20}]\nmodel.name = ['gla', 'mamba']\nrun.seed = [1, 2, 3]\n"));
+    const Claims claims = parse_claims(text, "c.toml");
+    return judge(rows, claims, claims.claims.front(), claims.scales.front(), corrected_protocol)
+        .comparisons.front()
+        .effect.n;
+  };
+  EXPECT_EQ(found(31), 3U);
+  EXPECT_EQ(found(21), 0U) << "of the scale, but not of the claim";
+}
+
 TEST(GateParametersClaim, IsExactAndDependsOnCountingRule) {
   const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper)), "gate_parameters");
   ASSERT_EQ(v.comparisons.size(), 2U);
