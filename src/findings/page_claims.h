@@ -24,6 +24,10 @@ std::string deviations_section(const std::vector<ClaimVerdict>& deviations);
 std::string choices_section(const Rows& rows, const Claims& claims);
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts, const std::vector<std::string>& missing);
 
+// Parts of the summary: distance and order of the reproduced numbers; what the corrected protocol changes, and why.
+std::string reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table);
+std::string corrections_text(const Rows& rows, const Claims& claims, const ResultsTable& table,
+                             const std::vector<ClaimVerdict>& deviations);
 // Introduction and summary: what was reproduced, what changed, and the verdicts.
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const std::vector<ClaimVerdict>& deviations, const ResultsTable& table);

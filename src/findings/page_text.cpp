@@ -39,6 +39,12 @@ std::string and_list(const std::vector<std::string>& parts) {
   return joined(std::vector<std::string>(parts.begin(), parts.end() - 1), ", ") + " and " + parts.back();
 }
 
+std::string bullets(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const auto& line : lines) out += "- " + line + "\n";
+  return out;
+}
+
 std::string heading_anchor(const std::string& heading) {
   std::string out;
   for (const char c : heading)

@@ -1,189 +1,15 @@
 // The prose at the top of docs/findings.md: templates filled in from figures and verdicts.
 #include <algorithm>
-#include <cmath>
 
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "findings/arms.h"
 #include "findings/choices.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
-#include "findings/protocol.h"
 
 namespace sb {
 namespace {
-
-constexpr double far_from_paper = .03;  // a figure further away is named as one without a known cause
-constexpr double moved_far = .03;       // by the corrected protocol
-constexpr double costly = .01;          // of a fault
-
-struct Gain {
-  std::string model;
-  double from = 0, to = 0;
-  double size() const { return to - from; }
-};
-
-std::string text_of(const Gain& d) {
-  return formatted("{} {} ({} against {})", model_title(d.model), signed_points(d.size()), share(d.to), share(d.from));
-}
-
-// The accuracies of one model on one task at the paper's scale.
-Figures figures_of_model(const Rows& rows, const Claims& claims, const char* protocol, const std::string& model,
-                         int task) {
-  const Scale* scale = claims.scale("paper");
-  if (scale == nullptr) return {};
-  Comparison alone;
-  alone.a = {ArmModel{model, {}, {}}};
-  alone.task = task;
-  return figures_of(rows, claims, *scale, protocol, alone);
-}
-
-double mean_of(const Figures& figures) {
-  std::vector<double> accuracies;  // by grammar
-  for (const auto& [unit, value] : figures.effects) accuracies.push_back(value);
-  return estimate(accuracies).mean;
-}
-
-// From one to the other, over the grammars that both have.
-std::optional<Gain> gain_between(const std::string& model, const Figures& from, const Figures& to) {
-  std::vector<double> before, after;
-  for (const auto& [unit, value] : from.effects)
-    if (const auto at = to.effects.find(unit); at != to.effects.end()) {
-      before.push_back(value);
-      after.push_back(at->second);
-    }
-  if (before.empty()) return std::nullopt;
-  return Gain{model, estimate(before).mean, estimate(after).mean};
-}
-
-std::string bullets(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const auto& line : lines) out += "- " + line + "\n";
-  return out;
-}
-
-// "6 are below the paper, by 0.9 (Gated DeltaProduct) to 3.0 points (Mamba)" for the models on this side of the paper's
-// number.
-std::string side_text(const std::vector<Gain>& all, bool above) {
-  std::vector<Gain> side;
-  for (const auto& d : all)
-    if (d.size() != 0 && (d.size() > 0) == above) side.push_back(d);
-  if (side.empty()) return "";
-  std::stable_sort(side.begin(), side.end(),
-                   [](const Gain& a, const Gain& b) { return std::abs(a.size()) < std::abs(b.size()); });
-  const char* where = above ? "above" : "below";
-  const auto points = [](const Gain& d) { return fixed(std::abs(d.size()) * 100, 1); };
-  if (side.size() == 1)
-    return formatted("{} is {} points {} the paper", model_title(side[0].model), points(side[0]), where);
-  return formatted("{} are {} the paper, by {} ({}) to {} points ({})", side.size(), where, points(side.front()),
-                   model_title(side.front().model), points(side.back()), model_title(side.back().model));
-}
-
-// "The order of the models is the paper's, except that Gated DeltaProduct is above Mamba."
-std::string order_text(const std::vector<Gain>& all) {
-  constexpr size_t most_named = 3;
-  std::vector<std::string> changed;
-  for (const auto& x : all)
-    for (const auto& y : all)
-      if (x.to > y.to && x.from < y.from)
-        changed.push_back(formatted("{} is above {}", model_title(x.model), model_title(y.model)));
-  if (changed.size() > most_named)
-    return formatted("{} of {} pairs of models are not in the paper's order.", changed.size(),
-                     all.size() * (all.size() - 1) / 2);
-  return formatted("The order of the models is the paper's{}.",
-                   changed.empty() ? "" : ", except that " + and_list(changed));
-}
-
-// "Mamba has a lower learning rate, because training collapsed at 0.001." for models whose run in the table has a lower
-// rate than a failed one.
-std::vector<std::string> lowered_rates(const ResultsTable& table, int task) {
-  std::vector<std::string> out;
-  for (const auto& row : table)
-    if (const auto at = row.cells.find({task, ResultColumn::reproduced});
-        at != row.cells.end() && at->second.accuracy) {
-      std::vector<std::string> higher;
-      for (const auto& rate : at->second.failed_rates)
-        if (parse_finite(rate) > parse_finite(at->second.lr)) higher.push_back(rate);
-      if (!higher.empty())
-        out.push_back(
-            formatted("{} has a lower learning rate, because training collapsed at {}.", row.name, and_list(higher)));
-    }
-  return out;
-}
-
-// "Task 1: none of 7 models is within the paper's own ±. …"; empty without runs.
-std::string reproduction_of(const Rows& rows, const Claims& claims, const ResultsTable& table, int task,
-                            size_t& most_grammars) {
-  std::vector<Gain> all;  // from the paper's number to ours
-  std::vector<std::string> inside, far, failed, weak;
-  bool paper_too = true;  // the paper's numbers of `weak` models are below the n-gram too
-  size_t grammars = 0;
-  for (const auto& model : paper_models()) {
-    const Figures figures = figures_of_model(rows, claims, published_protocol, model, task);
-    if (!figures.a.failed.empty()) failed.push_back(model_title(model));
-    if (figures.effects.empty()) continue;
-    grammars = std::max(grammars, figures.effects.size());
-    const auto paper = paper_table(model, task);
-    const Gain d{model, paper->accuracy, mean_of(figures)};
-    all.push_back(d);
-    if (std::abs(d.size()) <= paper->spread) inside.push_back(model_title(model));
-    if (std::abs(d.size()) > far_from_paper) far.push_back(model_title(model));
-    if (const auto below = n_gram_above({ArmModel{model, {}, {}}}, figures.a, figures.effects)) {
-      weak.push_back(formatted("{} ({} against {})", model_title(model), share(below->accuracy), share(below->n_gram)));
-      paper_too &= d.from < below->n_gram;
-    }
-  }
-  most_grammars = std::max(most_grammars, grammars);
-  if (all.empty() && failed.empty()) return "";
-  std::vector<std::string> parts;
-  if (!all.empty()) {
-    const std::string of = formatted("of {} model{}", all.size(), all.size() > 1 ? "s" : "");
-    parts.push_back(inside.empty() ? formatted("none {} is within the paper's own ±.", of)
-                                   : formatted("{} {} {} within the paper's own ±: {}.", inside.size(), of,
-                                               inside.size() == 1 ? "is" : "are", and_list(inside)));
-    std::vector<std::string> sides;
-    for (const bool above : {false, true})
-      if (const std::string side = side_text(all, above); !side.empty()) sides.push_back(side);
-    if (!sides.empty()) parts.push_back(joined(sides, "; ") + ".");
-    if (all.size() > 1) parts.push_back(order_text(all));
-    if (!far.empty())
-      parts.push_back(formatted("Why {} differ{} by more than {} points was not measured.", and_list(far),
-                                far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
-  }
-  for (const auto& line : lowered_rates(table, task)) parts.push_back(line);
-  if (!weak.empty())
-    parts.push_back(formatted("Below the n-gram of the same grammar{}{}: {}.", grammars == 1 ? "" : "s",
-                              paper_too ? ", as are the paper's numbers" : "", and_list(weak)));
-  if (!failed.empty()) parts.push_back(formatted("Failed runs: {}.", and_list(failed)));
-  return formatted("Task {}: {}", task, joined(parts, " "));
-}
-
-std::string reproduction(const Rows& rows, const Claims& claims, const ResultsTable& table) {
-  std::vector<std::string> lines, unrun;
-  size_t grammars = 0;
-  for (int task = 1; task <= 3; ++task)
-    if (const std::string line = reproduction_of(rows, claims, table, task, grammars); !line.empty())
-      lines.push_back(line);
-    else
-      unrun.push_back(std::to_string(task));
-  if (lines.empty()) return "There are no runs of the published protocol at the paper's scale yet.\n";
-  if (!unrun.empty())
-    lines.push_back(formatted("Task{} {}: no runs yet.", unrun.size() == 1 ? "" : "s", and_list(unrun)));
-  return formatted(
-             "**Is the paper reproduced?** Published protocol, the paper's scale{}. The paper's numbers are the best "
-             "of six settings, chosen on its test set, over seeds 1 to 4. The delta family trains in bfloat16, as "
-             "published; the other models train in mixed precision, where the published code uses float32.\n\n",
-             grammars == 1 ? ", one run per model, on grammar 1: there are no intervals" : "") +
-         bullets(lines);
-}
-
-// The learning rate chosen for a model, by its title; empty if there is none.
-std::string chosen_rate(const std::vector<Choice>& choices, const std::string& title) {
-  for (const auto& choice : choices)
-    if (choice.chosen && model_title(choice.model) == title) return choice.lr;
-  return "";
-}
 
 // How far the chosen settings can be trusted; empty if no model was best at an edge.
 std::string caveat(const std::vector<Choice>& choices) {
@@ -203,122 +29,6 @@ std::string caveat(const std::vector<Choice>& choices) {
       largest == edges ? "largest"
       : largest == 0   ? "smallest"
                        : "largest or smallest");
-}
-
-// Why these models moved, as far as runs that differ from the published ones only in precision tell.
-std::vector<std::string> reasons(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task) {
-  std::vector<std::string> by_precision, rest, others, out;
-  for (const auto& gain : moved) {
-    const auto of = [&](const char* protocol) { return figures_of_model(rows, claims, protocol, gain.model, task); };
-    const auto precision = gain_between(gain.model, of(published_protocol), of("published but no delta_bf16"));
-    if (precision) {
-      by_precision.push_back(formatted("{} points for {}", signed_points(precision->size()), model_title(gain.model)));
-      rest.push_back(signed_points(gain.size() - precision->size()));
-    } else {
-      others.push_back(model_title(gain.model));
-    }
-  }
-  if (!by_precision.empty())
-    out.push_back(
-        formatted("Task {}: mixed precision instead of bfloat16 alone gives {}. All other changes together give {}.",
-                  task, and_list(by_precision), and_list(rest)));
-  if (!others.empty())
-    out.push_back(formatted("Task {}: the causes were not measured separately for {}.", task, and_list(others)));
-  return out;
-}
-
-// Models trained at another rate than the chosen one: "GLA at 0.002 (that run was not kept)".
-std::string lower_rates(const ResultsTable& table, const std::vector<Choice>& choices, int task) {
-  std::vector<std::string> parts;
-  for (const auto& row : table)
-    if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end())
-      if (const std::string rate = chosen_rate(choices, row.name);
-          !rate.empty() && !at->second.lr.empty() && at->second.lr != rate && !at->second.trained_rates.contains(rate))
-        parts.push_back(formatted("{} at {} instead of {}{}", row.name, at->second.lr, rate,
-                                  at->second.failed_rates.contains(rate) ? "" : " (the failed run was not kept)"));
-  if (parts.empty()) return "";
-  return formatted(
-      "Task {}: training failed at the chosen learning rate, so a lower one was found on the reported grammar: {}.",
-      task, and_list(parts));
-}
-
-// Models that the corrected protocol moves by more than `moved_far`.
-std::string corrections(const Rows& rows, const Claims& claims, const ResultsTable& table,
-                        const std::vector<Choice>& choices, const std::string& costliest) {
-  std::vector<std::string> lines;
-  for (int task = 1; task <= 3; ++task) {
-    std::vector<Gain> moved;
-    bool any = false;
-    for (const auto& model : paper_models()) {
-      const Figures published = figures_of_model(rows, claims, published_protocol, model, task);
-      const Figures corrected = figures_of_model(rows, claims, corrected_protocol, model, task);
-      const auto d = gain_between(model, published, corrected);
-      any |= d.has_value();
-      if (d && std::abs(d->size()) > moved_far) moved.push_back(*d);
-    }
-    if (!any) continue;
-    std::stable_sort(moved.begin(), moved.end(),
-                     [](const Gain& a, const Gain& b) { return std::abs(a.size()) > std::abs(b.size()); });
-    std::vector<std::string> parts;
-    for (const auto& d : moved) parts.push_back(text_of(d));
-    if (parts.empty()) {
-      lines.push_back(formatted("Task {}: no model moves by more than {} points.", task, fixed(moved_far * 100, 0)));
-    } else {
-      lines.push_back(formatted("Task {}: these models move by more than {} points: {}.", task,
-                                fixed(moved_far * 100, 0), and_list(parts)));
-      for (const auto& line : reasons(rows, claims, moved, task)) lines.push_back(line);
-    }
-    if (const std::string line = lower_rates(table, choices, task); !line.empty()) lines.push_back(line);
-    std::vector<std::string> worse;
-    for (const auto& row : table)
-      if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.better)
-        worse.push_back(
-            formatted("{} ({} against {})", row.name, share(*at->second.better), share(*at->second.accuracy)));
-    if (!worse.empty())
-      lines.push_back(
-          formatted("Task {}: another run of the same network is better for {}. The footnotes give its "
-                    "settings. Which of them decides was not measured.",
-                    task, and_list(worse)));
-  }
-  if (lines.empty())
-    return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
-           "corrections change there.\n";
-  if (!costliest.empty()) lines.push_back(costliest);
-  return "**What do the corrections change?** Besides the faults, the learning rate changes and for some models the "
-         "residual (see the lines below the table). The differences are the combined effect.\n\n" +
-         bullets(lines);
-}
-
-// The deviations with the largest measured costs.
-std::string costs(const std::vector<ClaimVerdict>& deviations) {
-  struct Cost {
-    double effect;
-    std::string title, model, place;
-  };
-  std::vector<Cost> found;
-  for (const auto& verdict : deviations)
-    for (const auto& stratum : verdict.scales)
-      for (const auto& one : stratum.comparisons)
-        if (one.effect.n > 0 && !one.failed() && verdict.claim->in_code)
-          found.push_back(
-              {one.effect.mean, verdict.claim->title, model_title(one.comparison->a.front().model),
-               formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name),
-                         one.effect.n, one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval")});
-  std::erase_if(found, [](const Cost& cost) { return cost.effect > -costly; });
-  if (found.empty()) return "";
-  std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });
-  found.resize(std::min<size_t>(3, found.size()));
-  std::vector<std::string> parts;
-  while (!found.empty()) {  // one part for all models with the same deviation and place
-    const Cost first = found.front();
-    const auto together = [&first](const Cost& c) { return c.title == first.title && c.place == first.place; };
-    std::vector<std::string> models;
-    for (const Cost& cost : found)
-      if (together(cost)) models.push_back(formatted("{} points for {}", fixed(-cost.effect * 100, 1), cost.model));
-    std::erase_if(found, together);
-    parts.push_back(formatted("{}, {} {}", first.title, and_list(models), first.place));
-  }
-  return "The costliest faults, measured one at a time: " + joined(parts, "; ") + ".";
 }
 
 // " (in 1 of 3)" if the verdict is about some of the parts.
@@ -420,7 +130,6 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
 
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const std::vector<ClaimVerdict>& deviations, const ResultsTable& table) {
-  const std::vector<Choice> choices = choices_of(rows, claims);
   return "The paper *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)) "
          "compares seven sequence models on four tasks. It draws conclusions about gates, forgetting, channel mixing "
          "and attention. This page repeats its experiments with two protocols:\n\n"
@@ -433,8 +142,8 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "All runs are tested on unseen samples. [Claims](findings/claims.md) shows every comparison, "
          "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
          "defines the words.\n\n## In short\n\n" +
-         reproduction(rows, claims, table) + "\n" + corrections(rows, claims, table, choices, costs(deviations)) +
-         "\n" + conclusions(claims, verdicts, choices);
+         reproduction_text(rows, claims, table) + "\n" + corrections_text(rows, claims, table, deviations) + "\n" +
+         conclusions(claims, verdicts, choices_of(rows, claims));
 }
 
 }  // namespace sb
