@@ -2,8 +2,8 @@
 // ldc are the row strides. C is overwritten (add = false) or added to. The order of summation depends only on the
 // sizes. N must be a multiple of lanes<T> (pad with zeros, see kPad); M and the depth D are arbitrary.
 //   gemm_nn  C[M,N] = A[M,D] B[D,N]      gemm_tn  C[M,N] = A[D,M]^T B[D,N]      gemm_nt  C[M,N] = A[M,D] B[N,D]^T
-// gemm_tn reads its operands in place; the others first transpose the operand that the inner loop would read across
-// rows.
+// The inner loop reads rows of B, and columns of A where it multiplies by lanes (NEON): operands that lie the other way
+// are transposed first.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -55,15 +55,15 @@ struct Accumulator {
   }
 };
 
-// acc += A[depth, R columns]^T B[depth, N vectors]
+// acc += A B[depth, N vectors]; element (r, k) of A is a[k * lda + r * across].
 template <class T, int R, int N>
 [[gnu::always_inline]] inline void multiply(Accumulator<T, R, N>& acc, int64_t depth, const T* a, int64_t lda,
-                                            const T* b, int64_t ldb) {
+                                            const T* b, int64_t ldb, int64_t across = 1) {
   constexpr int L = static_cast<int>(lanes<T>);
   for (int64_t k = 0; k < depth; ++k, a += lda, b += ldb) {
     Vec<T> bv[N];
     for (int n = 0; n < N; ++n) bv[n] = simd::load(b + n * L);
-    if constexpr (simd::kLaneMultiply && R % L == 0) {
+    if constexpr (simd::kLaneMultiply && R % L == 0) {  // across = 1
       Vec<T> column[R / L];
       for (int i = 0; i < R / L; ++i) column[i] = simd::load(a + i * L);
       simd::unrolled<L>([&](auto l) {
@@ -73,36 +73,41 @@ template <class T, int R, int N>
         }
       });
     } else {
-      acc.each([&](auto r, auto n)
-                   __attribute__((always_inline)) { acc.v[r][n] = xsimd::fma(bv[n], Vec<T>(a[r]), acc.v[r][n]); });
+      acc.each([&](auto r, auto n) __attribute__((always_inline)) {
+        acc.v[r][n] = xsimd::fma(bv[n], Vec<T>(a[r * across]), acc.v[r][n]);
+      });
     }
   }
 }
 
-// R rows of C: A[depth, R columns]^T B[depth, width]
-template <class T, int R, int N = kVectors>
-inline void rows(int64_t width, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, int64_t ldc,
-                 bool add) {
-  constexpr int64_t step = N * lanes<T>;
-  int64_t j = 0;
-  for (; j + step <= width; j += step) {
-    Accumulator<T, R, N> acc;
-    acc.start(c + j, ldc, add);
-    multiply(acc, depth, a, lda, b + j, ldb);
-    acc.finish(c + j, ldc);
-  }
-  if constexpr (N > 1) {
-    if (j < width) rows<T, R, N - 1>(width - j, depth, a, lda, b + j, ldb, c + j, ldc, add);
-  }
+// body(j, vectors) for columns j of up to N vectors at a time
+template <class T, int N = kVectors, class Body>
+[[gnu::always_inline]] inline void for_columns(int64_t width, const Body& body, int64_t j = 0) {
+  for (; j + N * lanes<T> <= width; j += N * lanes<T>) body(j, std::integral_constant<int, N>{});
+  if constexpr (N > 1) for_columns<T, N - 1>(width, body, j);
+}
+
+// R rows of C: A B[depth, width]
+template <class T, int R>
+[[gnu::always_inline]] inline void rows(int64_t width, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb,
+                                        T* c, int64_t ldc, bool add, int64_t across = 1) {
+  for_columns<T>(
+      width, [&](int64_t j, auto vectors) __attribute__((always_inline)) {
+        Accumulator<T, R, vectors> acc;
+        acc.start(c + j, ldc, add);
+        multiply(acc, depth, a, lda, b + j, ldb, across);
+        acc.finish(c + j, ldc);
+      });
 }
 
 // Larger depths are summed in several passes, so that one panel of A fits into the L1 cache.
 inline constexpr int64_t kPanelDepth = 512;
 
-// R rows of C: A[R, depth] B[depth, width]
+// R rows of C: A[R, depth] B[depth, width]. Only multiplication by lanes needs the rows turned.
 template <class T, int R>
 inline void turned_rows(int64_t width, int64_t depth, const T* a, int64_t lda, const T* b, int64_t ldb, T* c,
                         int64_t ldc, bool add) {
+  if constexpr (!simd::kLaneMultiply) return rows<T, R>(width, depth, a, 1, b, ldb, c, ldc, add, lda);
   alignas(64) T panel[R * kPanelDepth];
   for (int64_t k = 0; k < depth || k == 0; k += kPanelDepth) {
     const int64_t part = std::min(kPanelDepth, depth - k);
@@ -116,42 +121,47 @@ inline void turned_rows(int64_t width, int64_t depth, const T* a, int64_t lda, c
 // X <- (I - A)^{-1} X for X[M,N] and strictly lower triangular A[M,M]; M and N multiples of kPad.
 template <class T>
 void solve_lower(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ldx) {
-  constexpr int R = tile::kRows, V = static_cast<int>(kPad<T> / lanes<T>);
+  constexpr int R = tile::kRows;
   alignas(64) T panel[R * tile::kPanelDepth];
   for (int64_t i = 0; i < M; i += R) {
     transpose(R, i + R, a + i * lda, lda, panel, R);
-    for (int64_t j = 0; j < N; j += kPad<T>) {
-      tile::Accumulator<T, R, V> acc;
-      acc.start(x + i * ldx + j, ldx, true);
-      tile::multiply(acc, i, panel, R, x + j, ldx);
-      for (int r = 0; r < R; ++r) {
-        for (int below = r + 1; below < R; ++below) {
-          for (int n = 0; n < V; ++n)
-            acc.v[below][n] = xsimd::fma(acc.v[r][n], Vec<T>(panel[(i + r) * R + below]), acc.v[below][n]);
-        }
-      }
-      acc.finish(x + i * ldx + j, ldx);
-    }
+    const T* const diagonal = panel + i * R;
+    tile::for_columns<T>(
+        N, [&](int64_t j, auto vectors) __attribute__((always_inline)) {
+          tile::Accumulator<T, R, vectors> acc;
+          acc.start(x + i * ldx + j, ldx, true);
+          tile::multiply(acc, i, panel, R, x + j, ldx);
+          simd::unrolled<R>([&](auto r) __attribute__((always_inline)) {
+            acc.each([&](auto below, auto n) __attribute__((always_inline)) {
+              if constexpr (below > r)
+                acc.v[below][n] = xsimd::fma(acc.v[r][n], Vec<T>(diagonal[r * R + below]), acc.v[below][n]);
+            });
+          });
+          acc.finish(x + i * ldx + j, ldx);
+        });
   }
 }
 
 // X <- (I - A)^{-T} X, A as above.
 template <class T>
 void solve_lower_transposed(int64_t M, int64_t N, const T* a, int64_t lda, T* x, int64_t ldx) {
-  constexpr int R = tile::kRows, V = static_cast<int>(kPad<T> / lanes<T>);
+  constexpr int R = tile::kRows;
   for (int64_t i = M - R; i >= 0; i -= R) {
-    for (int64_t j = 0; j < N; j += kPad<T>) {
-      tile::Accumulator<T, R, V> acc;
-      acc.start(x + i * ldx + j, ldx, true);
-      tile::multiply(acc, M - i - R, a + (i + R) * lda + i, lda, x + (i + R) * ldx + j, ldx);
-      for (int r = R - 1; r > 0; --r) {
-        for (int above = 0; above < r; ++above) {
-          for (int n = 0; n < V; ++n)
-            acc.v[above][n] = xsimd::fma(acc.v[r][n], Vec<T>(a[(i + r) * lda + i + above]), acc.v[above][n]);
-        }
-      }
-      acc.finish(x + i * ldx + j, ldx);
-    }
+    const T* const diagonal = a + i * lda + i;
+    tile::for_columns<T>(
+        N, [&](int64_t j, auto vectors) __attribute__((always_inline)) {
+          tile::Accumulator<T, R, vectors> acc;
+          acc.start(x + i * ldx + j, ldx, true);
+          tile::multiply(acc, M - i - R, a + (i + R) * lda + i, lda, x + (i + R) * ldx + j, ldx);
+          simd::unrolled<R>([&](auto before) __attribute__((always_inline)) {
+            constexpr int r = R - 1 - before;
+            acc.each([&](auto above, auto n) __attribute__((always_inline)) {
+              if constexpr (above < r)
+                acc.v[above][n] = xsimd::fma(acc.v[r][n], Vec<T>(diagonal[r * lda + above]), acc.v[above][n]);
+            });
+          });
+          acc.finish(x + i * ldx + j, ldx);
+        });
   }
 }
 

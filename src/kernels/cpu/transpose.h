@@ -1,29 +1,48 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
-#include <xsimd/xsimd.hpp>
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/width.h"
 
 namespace sb::cpu {
 
 namespace tile {
 
-// Transposes one square block with rows of 16 bytes; this size works on every machine.
-inline void transpose_block(const float* a, int64_t lda, float* b, int64_t ldb) {
-  using Quad = xsimd::make_sized_batch_t<float, 4>;
-  const auto row = [&](int64_t i) { return Quad::load_unaligned(a + i * lda); };
-  const Quad r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
-  const Quad low02 = xsimd::zip_lo(r0, r2), high02 = xsimd::zip_hi(r0, r2);
-  const Quad low13 = xsimd::zip_lo(r1, r3), high13 = xsimd::zip_hi(r1, r3);
-  xsimd::zip_lo(low02, low13).store_unaligned(b);
-  xsimd::zip_hi(low02, low13).store_unaligned(b + ldb);
-  xsimd::zip_lo(high02, high13).store_unaligned(b + 2 * ldb);
-  xsimd::zip_hi(high02, high13).store_unaligned(b + 3 * ldb);
+template <class T, int n>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(n * sizeof(T))));
+};
+
+// Interleaves the first (or last) halves of each 16 bytes of a and b.
+template <class T, bool last, int... i, class V>
+[[gnu::always_inline]] inline V zip(const V& a, const V& b, std::integer_sequence<int, i...>) {
+  constexpr int n = sizeof...(i), side = 16 / sizeof(T);
+  return __builtin_shufflevector(a, b, (i % 2 * n + i / side * side + (i % side + (last ? side : 0)) / 2)...);
 }
 
-inline void transpose_block(const double* a, int64_t lda, double* b, int64_t ldb) {
-  using Pair = xsimd::make_sized_batch_t<double, 2>;
-  const Pair r0 = Pair::load_unaligned(a), r1 = Pair::load_unaligned(a + lda);
-  xsimd::zip_lo(r0, r1).store_unaligned(b);
-  xsimd::zip_hi(r0, r1).store_unaligned(b + ldb);
+// Transposes `side` rows of n elements, `side` being as many as have 16 bytes: b[j, 0..side-1] = a[0..side-1, j]
+template <class T, int n>
+[[gnu::always_inline]] inline void transpose_rows(const T* a, int64_t lda, T* b, int64_t ldb) {
+  using Row = typename VectorOf<T, n>::type;
+  constexpr int side = 16 / sizeof(T);
+  constexpr auto all = std::make_integer_sequence<int, n>{};
+  Row r[side], turned[side];
+  for (int i = 0; i < side; ++i) std::memcpy(&r[i], a + i * lda, sizeof(Row));
+  if constexpr (side == 4) {
+    const Row low02 = zip<T, false>(r[0], r[2], all), high02 = zip<T, true>(r[0], r[2], all);
+    const Row low13 = zip<T, false>(r[1], r[3], all), high13 = zip<T, true>(r[1], r[3], all);
+    turned[0] = zip<T, false>(low02, low13, all);
+    turned[1] = zip<T, true>(low02, low13, all);
+    turned[2] = zip<T, false>(high02, high13, all);
+    turned[3] = zip<T, true>(high02, high13, all);
+  } else {
+    turned[0] = zip<T, false>(r[0], r[1], all);
+    turned[1] = zip<T, true>(r[0], r[1], all);
+  }
+  for (int j = 0; j < n; ++j)
+    std::memcpy(b + j * ldb, reinterpret_cast<const T*>(&turned[j % side]) + j / side * side, 16);
 }
 
 }  // namespace tile
@@ -31,15 +50,19 @@ inline void transpose_block(const double* a, int64_t lda, double* b, int64_t ldb
 // b[j,i] = a[i,j] for i < rows, j < columns
 template <class T>
 inline void transpose(int64_t rows, int64_t columns, const T* a, int64_t lda, T* b, int64_t ldb) {
-  constexpr int64_t side = 16 / static_cast<int64_t>(sizeof(T));
+  constexpr int side = 16 / sizeof(T), wide = std::min<int64_t>(kVectorBytes, 32) / sizeof(T);
   const int64_t whole_rows = rows / side * side, whole_columns = columns / side * side;
-  for (int64_t j = 0; j < whole_columns; j += side) {
-    for (int64_t i = 0; i < whole_rows; i += side) {
-      tile::transpose_block(a + i * lda + j, lda, b + j * ldb + i, ldb);
-    }
+  int64_t j = 0;
+  for (; j + wide <= columns; j += wide) {
+    for (int64_t i = 0; i < whole_rows; i += side)
+      tile::transpose_rows<T, wide>(a + i * lda + j, lda, b + j * ldb + i, ldb);
+  }
+  for (; j < whole_columns; j += side) {
+    for (int64_t i = 0; i < whole_rows; i += side)
+      tile::transpose_rows<T, side>(a + i * lda + j, lda, b + j * ldb + i, ldb);
   }
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j) b[j * ldb + i] = a[i * lda + j];
+    for (int64_t k = i < whole_rows ? whole_columns : 0; k < columns; ++k) b[k * ldb + i] = a[i * lda + k];
   }
 }
 
