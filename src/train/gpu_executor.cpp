@@ -75,7 +75,8 @@ class GraphExecutor final : public Executor {
   ~GraphExecutor() override { cudaDeviceSynchronize(); }
 
   StepHandle step(const TensorBatch& batch, int64_t update) override {
-    const Shape shape{rows_in(batch), padded(frames_in(batch)), trainer_.dropout_acts(update), batch.noise.size};
+    const Shape shape{rows_in(batch), trainer_.padded(frames_in(batch)), trainer_.dropout_acts(update),
+                      batch.noise.size};
     if (!recorded_.contains(shape)) {
       if (recorded_.size() >= kMaxGraphs) release();
       auto made = record(shape, batch, update);  // may release other graphs
@@ -98,24 +99,25 @@ class GraphExecutor final : public Executor {
   size_t max_in_flight() const override { return trainer_.together() ? 0 : 3; }
   bool is_asynchronous() const override { return true; }
 
-  void expect(int64_t rows, int64_t frames, const TaskShape& task) override {
+  void expect(int64_t rows, int64_t most_frames, const TaskShape& task) override {
     try {
       const at::TensorOptions here = at::TensorOptions().device(trainer_.device());
+      const int64_t frames = trainer_.padded(most_frames);
       TensorBatch longest;
       if (task.dense) {
-        longest.input = at::zeros({rows, padded(frames), task.channels},
-                                  here.dtype(trainer_.network().parameters().flat().scalar_type()));
+        longest.input =
+            at::zeros({rows, frames, task.channels}, here.dtype(trainer_.network().parameters().flat().scalar_type()));
       } else {
-        longest.symbol = at::zeros({rows, padded(frames)}, here.dtype(at::kShort));
+        longest.symbol = at::zeros({rows, frames}, here.dtype(at::kShort));
       }
       if (task.loss == Loss::squared_error) {
-        longest.value = at::zeros({rows, padded(frames), task.answers}, here.dtype(at::kFloat));
+        longest.value = at::zeros({rows, frames, task.answers}, here.dtype(at::kFloat));
       }
-      if (trainer_.randomises_positions()) longest.positions = at::zeros({rows, padded(frames)}, here.dtype(at::kInt));
+      if (trainer_.randomises_positions()) longest.positions = at::zeros({rows, frames}, here.dtype(at::kInt));
       longest.noise.channels = task.channels;
-      longest.target = at::zeros({rows * padded(frames)}, here.dtype(at::kLong));
+      longest.target = at::zeros({rows * frames}, here.dtype(at::kLong));
       longest.samples = at::zeros({rows}, here.dtype(at::kLong));
-      trainer_.prepare(rows * padded(frames), 0);
+      trainer_.prepare(rows * frames, 0);
       const bool dropout = trainer_.dropout_acts(0);
       if (!fits(longest, dropout, trainer_.micro_batches())) {
         const int64_t more = trainer_.may_split() ? more_that_fit(longest, dropout) : 0;
@@ -136,11 +138,6 @@ class GraphExecutor final : public Executor {
   }
 
  private:
-  int64_t padded(int64_t frames) const {
-    const int64_t grain = trainer_.frame_grain();
-    return (frames + grain - 1) / grain * grain;
-  }
-
   void feed(Recorded& recorded, const TensorBatch& batch) {
     Arrival& arrival = recorded.arrivals[recorded.next++ % recorded.arrivals.size()];
     const int64_t rows = rows_in(batch), frames = frames_in(batch);

@@ -91,7 +91,7 @@ class Trainer {
   bool may_split() const { return config_.train.accumulate == kAutomatic; }
   void split(int64_t micro_batches) { micro_batches_ = micro_batches; }  // call before the first update
   bool can_split(int64_t micro_batches) const { return config_.train.batch % micro_batches == 0; }
-  int64_t frame_grain() const;  // captured graphs pad batches to a multiple of this many frames
+  int64_t padded(int64_t frames) const;  // captured graphs pad batches to this many frames
   at::Device device() const { return number_.device(); }
   // Repeats an update with the current parameters, without applying it, and finds the first value that is not finite.
   Divergence locate(const TensorBatch& batch, int64_t update);
