@@ -59,8 +59,9 @@ void mark_arms_that_may_fail(std::vector<Comparison>& all) {
   }
 }
 
-// `deviation`: of the published protocol, which may be only described.
-Claim claim_of(const TomlValue& block, bool deviation) {
+// `key` of the block: a deviation may be only described.
+Claim claim_of(const TomlValue& block, const std::string& key) {
+  const bool deviation = key == "deviation";
   Claim out;
   ComparisonDefaults defaults;
   const TomlMember* rows = nullptr;
@@ -83,10 +84,14 @@ Claim claim_of(const TomlValue& block, bool deviation) {
                        {"comparisons", [&](auto& member) { rows = &member; }}});
   if (out.id.empty() || out.title.empty() || out.sentence.empty())
     throw toml_fault("expected id, title and sentence", block.place);
+  out.highlight = key == "highlight";
   if (rows && rows->value.list())
     for (const auto& row : *rows->value.list()) read_comparisons(defaults, row, out.comparisons);
   mark_arms_that_may_fail(out.comparisons);
-  for (auto& one : out.comparisons) one.beyond_paper = out.number == 0 && !deviation;
+  for (auto& one : out.comparisons) {
+    one.beyond_paper = out.number == 0 && !deviation;
+    one.reported |= out.highlight;
+  }
   if (deviation && !out.exploratory.empty()) throw toml_fault("a deviation cannot be exploratory", block.place);
   if (out.comparisons.empty() && !(deviation && !rows)) throw toml_fault("expected a list of comparisons", block.place);
   return out;
@@ -151,9 +156,9 @@ void add_block(Claims& out, const std::string& key, const TomlValue& block) {
     if (out.published_figures(figures.id)) throw toml_fault("a second table " + figures.id, block.place);
     out.published.push_back(std::move(figures));
   } else {
-    Claim claim = claim_of(block, key == "deviation");
+    Claim claim = claim_of(block, key);
     if (out.find(claim.id)) throw toml_fault("a second claim " + claim.id, block.place);
-    (key == "claim" ? out.claims : out.deviations).push_back(std::move(claim));
+    (key == "claim" ? out.claims : key == "deviation" ? out.deviations : out.highlights).push_back(std::move(claim));
   }
 }
 
@@ -163,11 +168,12 @@ void check_scales(const Claims& claims, const std::string& path) {
       throw bad_input("claims", formatted("{}: expected a [[scale]] in {}, got '{}', {}", claim.id, key,
                                           printable(scale), printable(path, 200)));
   };
-  for (const auto& claim : claims.claims) {
-    for (const auto& scale : claim.exploratory) check(claim, "exploratory", scale);
-    for (const auto& one : claim.comparisons)
-      for (const auto& [scale, keys] : one.claim_keys_at) check(claim, "at_scale", scale);
-  }
+  for (const auto* all : {&claims.claims, &claims.highlights})
+    for (const auto& claim : *all) {
+      for (const auto& scale : claim.exploratory) check(claim, "exploratory", scale);
+      for (const auto& one : claim.comparisons)
+        for (const auto& [scale, keys] : one.claim_keys_at) check(claim, "at_scale", scale);
+    }
 }
 
 void check_published(const Claims& claims, const std::string& path) {
@@ -272,7 +278,7 @@ std::string Comparison::name() const {
 }
 
 const Claim* Claims::find(const std::string& id) const {
-  for (const auto* all : {&claims, &deviations}) {
+  for (const auto* all : {&claims, &deviations, &highlights}) {
     const auto it = std::find_if(all->begin(), all->end(), [&](const Claim& claim) { return claim.id == id; });
     if (it != all->end()) return &*it;
   }
@@ -292,7 +298,7 @@ const PublishedFigures* Claims::published_figures(const std::string& id) const {
 Claims parse_claims(std::string_view text, const std::string& path) {
   if (text.size() > kMaxClaimsBytes) throw bad_input("claims", "longer than 1 MiB, " + printable(path, 200));
   const TomlValue document = parse_toml(text, path);
-  const std::vector<std::string> blocks = {"scale", "task", "published", "missing", "claim", "deviation"};
+  const std::vector<std::string> blocks = {"scale", "task", "published", "missing", "claim", "deviation", "highlight"};
   Claims out;
   for (const auto& member : *document.table()) {
     if (member.key == "choices") {
@@ -303,7 +309,8 @@ Claims parse_claims(std::string_view text, const std::string& path) {
       continue;
     }
     if (std::find(blocks.begin(), blocks.end(), member.key) == blocks.end())
-      throw unknown_toml_key(member, {"choices", "scale", "task", "published", "missing", "claim", "deviation"});
+      throw unknown_toml_key(member,
+                             {"choices", "scale", "task", "published", "missing", "claim", "deviation", "highlight"});
     if (!member.value.list()) throw toml_fault("expected blocks [[" + member.key + "]]", member.value.place);
     for (const auto& block : *member.value.list()) add_block(out, member.key, block);
   }

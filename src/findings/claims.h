@@ -47,6 +47,9 @@
 //   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
 //   in_code = true                                  # false: the paper's text says it, the published code does not do it
 //
+//   [[highlight]]                                   # a question of the page's first table
+//   id, title, sentence, keys, at_scale, comparisons  # title: the question; at quick only with keys at_scale for it
+//
 // A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every
 // combination is one comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test
 // axis, and accuracy is the mean over these. An arm is a model with every switch as in the paper, or {model =
@@ -156,7 +159,8 @@ struct Claim {
   int number = 0;
   std::string paper, untested;
   std::vector<std::string> exploratory;
-  bool in_code = true;  // of a deviation: false if only the paper's text has it
+  bool in_code = true;     // of a deviation: false if only the paper's text has it
+  bool highlight = false;  // a question of the page's first table: its comparisons are only reported
   std::vector<Comparison> comparisons;
 };
 
@@ -183,10 +187,10 @@ struct Claims {
   std::vector<Scale> scales;
   std::map<int, ConfigMap> task_keys;
   std::vector<PublishedFigures> published;
-  std::vector<Claim> claims, deviations;
+  std::vector<Claim> claims, deviations, highlights;
   std::vector<std::string> missing;
 
-  const Claim* find(const std::string& id) const;  // a claim or a deviation
+  const Claim* find(const std::string& id) const;  // a claim, a deviation or a highlight
   const Scale* scale(const std::string& name) const;
   const PublishedFigures* published_figures(const std::string& id) const;
 };

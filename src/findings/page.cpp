@@ -92,16 +92,25 @@ std::string overviews_text(const std::vector<ClaimVerdict>& verdicts) {
   std::string out;
   for (const auto& [section, own] : by_section(verdicts)) {
     std::vector<ClaimVerdict> run;
-    std::vector<std::string> unrun;
+    std::vector<std::string> unrun, unusable;
     for (const auto& verdict : own)
       if (std::any_of(verdict.scales.begin(), verdict.scales.end(), [](const auto& s) { return s.with_runs > 0; }))
         run.push_back(verdict);
       else
-        unrun.push_back(claim_link(*verdict.claim, "findings/claims.md"));
+        (std::any_of(verdict.scales.begin(), verdict.scales.end(),
+                     [](const auto& s) { return s.has_only_unusable_runs(); })
+             ? unusable
+             : unrun)
+            .push_back(claim_link(*verdict.claim, "findings/claims.md"));
     out += formatted("\n## {}\n", heading_of(section));
     if (!run.empty()) out += "\n" + claims_overview(run, "findings/claims.md");
     if (const std::string decided = decided_table(run); !decided.empty())
-      out += "\nA claim is supported if all its comparisons are. These comparisons are decided:\n\n" + decided;
+      out +=
+          "\nA claim is supported if all its comparisons are. These comparisons are decided, or (*as run*) would be if "
+          "better settings could not change them. Intervals are for the settings that were run: at another learning "
+          "rate, a difference may lie outside.\n\n" +
+          decided;
+    if (!unusable.empty()) out += formatted("\nNo usable runs yet: {}.\n", joined(unusable, "; "));
     if (!unrun.empty()) out += formatted("\nNo runs yet: {}.\n", joined(unrun, "; "));
   }
   return out;
@@ -139,7 +148,8 @@ bool is_curve(const FindingsFigure& figure) {
 
 FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::string& source,
                              const ValidCurves& curves) {
-  const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations);
+  const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations),
+             highlights = judged(rows, claims, claims.highlights);
   const ResultsTable results = results_of(rows, claims, "paper"), small = results_of(rows, claims, "small");
   auto figures = findings_figures(rows, claims, curves);
   const auto split = std::stable_partition(figures.begin(), figures.end(), [](const auto& f) { return !is_curve(f); });
@@ -152,7 +162,7 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
       code(source));
 
   FindingsPages out;
-  out.front = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations, results);
+  out.front = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations, highlights, results);
   const auto wrong = above_ceiling(rows);
   if (!wrong.empty()) {
     out.front +=

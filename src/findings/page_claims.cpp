@@ -188,7 +188,8 @@ std::string other_settings(const std::vector<Choice>& chosen, const std::vector<
 }  // namespace
 
 bool shows_quick(const Claim& claim) {
-  return claim.number == 0 && !claim.section.empty();
+  if (!claim.highlight) return claim.number == 0 && !claim.section.empty();
+  return claim.comparisons.front().claim_keys_at.contains("quick");
 }
 
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim) {
@@ -235,7 +236,8 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
-        if (!one.is_decided()) continue;
+        const bool as_run = !c.reported && one.held && one.as_run != Verdict::undecided;
+        if (!one.is_decided() && !as_run) continue;
         rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
                           cell(one.words()) + (stratum.exploratory ? " (exploratory)" : ""));

@@ -17,19 +17,23 @@ std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, co
 std::string claim_link(const Claim& claim, const std::string& page);
 // A table of verdicts: a row per claim, linked to its section on `page`, and a column per stratum with runs.
 std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std::string& page);
-// A table of the comparisons that are decided, of all claims; empty if there are none.
+// A table of the comparisons of all claims that are decided, or would be if no settings were open; empty if there are
+// none.
 std::string decided_table(const std::vector<ClaimVerdict>& verdicts);
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims);
 std::string deviations_section(const std::vector<ClaimVerdict>& deviations);
 std::string choices_section(const Rows& rows, const Claims& claims);
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts, const std::vector<std::string>& missing);
 
+constexpr double order_gap = .01;  // models whose accuracies differ by less have no order
+
 // Parts of the summary: distance and order of the reproduced numbers; what the corrected protocol changes, and why.
 std::string reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table);
 std::string corrections_text(const Rows& rows, const Claims& claims, const ResultsTable& table,
                              const std::vector<ClaimVerdict>& deviations);
-// Introduction and summary: what was reproduced, what changed, and the verdicts.
+// Introduction and summary: what stands out, what was reproduced, what changed, and the verdicts.
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
-                         const std::vector<ClaimVerdict>& deviations, const ResultsTable& table);
+                         const std::vector<ClaimVerdict>& deviations, const std::vector<ClaimVerdict>& highlights,
+                         const ResultsTable& table);
 
 }  // namespace sb

@@ -1,6 +1,7 @@
 // The parts of the summary that compare the paper's numbers, the reproduced and the corrected ones.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/format.h"
 #include "base/number.h"
@@ -74,18 +75,18 @@ std::string side_text(const std::vector<Gain>& all, bool above) {
                    model_title(side.front().model), points(side.back()), model_title(side.back().model));
 }
 
-// "The order of the models is the paper's, except that Gated DeltaProduct is above Mamba."
+// "Models that differ by more than 1 point are in the paper's order, except that Mamba is above GLA."
 std::string order_text(const std::vector<Gain>& all) {
   constexpr size_t most_named = 3;
   std::vector<std::string> changed;
   for (const auto& x : all)
     for (const auto& y : all)
-      if (x.to > y.to && x.from < y.from)
+      if (x.to > y.to + order_gap && x.from < y.from)
         changed.push_back(formatted("{} is above {}", model_title(x.model), model_title(y.model)));
   if (changed.size() > most_named)
-    return formatted("{} of {} pairs of models are not in the paper's order.", changed.size(),
-                     all.size() * (all.size() - 1) / 2);
-  return formatted("The order of the models is the paper's{}.",
+    return formatted("{} of {} pairs of models differ by more than {} point in another order than the paper's.",
+                     changed.size(), all.size() * (all.size() - 1) / 2, fixed(order_gap * 100, 0));
+  return formatted("Models that differ by more than {} point are in the paper's order{}.", fixed(order_gap * 100, 0),
                    changed.empty() ? "" : ", except that " + and_list(changed));
 }
 
@@ -121,8 +122,12 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
     const auto paper = paper_table(model, task);
     const Gain d{model, paper->accuracy, mean_of(figures)};
     all.push_back(d);
-    if (std::abs(d.size()) <= paper->spread) inside.push_back(model_title(model));
-    if (std::abs(d.size()) > far_from_paper) far.push_back(model_title(model));
+    if (std::abs(d.size()) <= paper->spread) {
+      inside.push_back(formatted("{} ({} points off, ± {})", model_title(model), fixed(std::abs(d.size()) * 100, 1),
+                                 fixed(paper->spread * 100, 1)));
+    } else if (std::abs(d.size()) > far_from_paper) {
+      far.push_back(model_title(model));
+    }
     if (const auto below = n_gram_above({ArmModel{model, {}, {}}}, figures.a, figures.effects)) {
       weak.push_back(formatted("{} ({} against {})", model_title(model), share(below->accuracy), share(below->n_gram)));
       paper_too &= d.from < below->n_gram;
@@ -182,19 +187,55 @@ std::vector<std::string> reasons(const Rows& rows, const Claims& claims, const s
   return out;
 }
 
-// Models trained at another rate than the chosen one: "GLA at 0.002 (that run was not kept)".
-std::string rates_below_chosen(const ResultsTable& table, const std::vector<Choice>& choices, int task) {
-  std::vector<std::string> parts;
-  for (const auto& row : table)
-    if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end())
-      if (const std::string rate = chosen_rate(choices, row.name);
-          !rate.empty() && !at->second.lr.empty() && at->second.lr != rate && !at->second.trained_rates.contains(rate))
-        parts.push_back(formatted("{} at {} instead of {}{}", row.name, at->second.lr, rate,
-                                  at->second.failed_rates.contains(rate) ? "" : " (the failed run was not kept)"));
-  if (parts.empty()) return "";
-  return formatted(
-      "Task {}: training failed at the chosen learning rate, so a lower one was found on the reported grammar: {}.",
-      task, and_list(parts));
+// Models trained at another rate than the chosen one: "GLA at 0.002 instead of 0.004 (the failed run was not kept)".
+// Models that have the rate found on an earlier task, without a run at the chosen one, are named apart.
+std::vector<std::string> rates_below_chosen(const ResultsTable& table, const std::vector<Choice>& choices, int task,
+                                            std::map<std::string, int>& found_on) {
+  std::vector<std::string> found, out;
+  std::map<int, std::vector<std::string>> followers;  // by the task on which their rate was found
+  for (const auto& row : table) {
+    const auto at = row.cells.find({task, ResultColumn::corrected});
+    const std::string rate = chosen_rate(choices, row.name);
+    if (at == row.cells.end() || rate.empty()) continue;
+    const ResultValue& value = at->second;
+    if (value.lr.empty() || value.lr == rate || value.trained_rates.contains(rate)) continue;
+    const bool kept = value.failed_rates.contains(rate);
+    const auto [earlier, first] = found_on.emplace(row.name + " " + value.lr, task);
+    if (first || kept) {
+      found.push_back(formatted("{} at {} instead of {}{}", row.name, value.lr, rate,
+                                kept ? "" : " (the failed run was not kept)"));
+    } else {
+      followers[earlier->second].push_back(row.name);
+    }
+  }
+  if (!found.empty())
+    out.push_back(formatted(
+        "Task {}: training failed at the chosen learning rate, so a lower one was found on the reported grammar: {}.",
+        task, and_list(found)));
+  for (const auto& [earlier, models] : followers)
+    out.push_back(formatted("Task {}: {} {} the learning rate found on task {}, without a run at the chosen one.", task,
+                            and_list(models), models.size() == 1 ? "has" : "have", earlier));
+  return out;
+}
+
+// " With these runs, Transformer is the best model, not Mamba2." if the better runs of the footnotes change this.
+std::string new_best(const ResultsTable& table, int task) {
+  const ResultRow *as_run = nullptr, *with_better = nullptr;
+  double most = 0, most_with_better = 0;
+  for (const auto& row : table) {
+    const auto at = row.cells.find({task, ResultColumn::corrected});
+    if (at == row.cells.end() || !at->second.accuracy || at->second.lr.empty()) continue;
+    if (*at->second.accuracy > most) {
+      most = *at->second.accuracy;
+      as_run = &row;
+    }
+    if (const double best = at->second.better.value_or(*at->second.accuracy); best > most_with_better) {
+      most_with_better = best;
+      with_better = &row;
+    }
+  }
+  if (as_run == with_better) return "";
+  return formatted(" With these runs, {} is the best model, not {}.", with_better->name, as_run->name);
 }
 
 // The deviations with the largest measured costs.
@@ -254,6 +295,7 @@ std::string corrections_text(const Rows& rows, const Claims& claims, const Resul
                              const std::vector<ClaimVerdict>& deviations) {
   const std::vector<Choice> choices = choices_of(rows, claims);
   std::vector<std::string> lines;
+  std::map<std::string, int> found_on;  // by model and learning rate: the task on which the rate was found
   for (int task = 1; task <= 3; ++task) {
     std::vector<Gain> moved;
     bool any = false;
@@ -276,7 +318,7 @@ std::string corrections_text(const Rows& rows, const Claims& claims, const Resul
                                 fixed(moved_far * 100, 0), and_list(parts)));
       for (const auto& line : reasons(rows, claims, moved, task)) lines.push_back(line);
     }
-    if (const std::string line = rates_below_chosen(table, choices, task); !line.empty()) lines.push_back(line);
+    for (const auto& line : rates_below_chosen(table, choices, task, found_on)) lines.push_back(line);
     std::vector<std::string> worse;
     for (const auto& row : table)
       if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.better)
@@ -284,9 +326,9 @@ std::string corrections_text(const Rows& rows, const Claims& claims, const Resul
             formatted("{} ({} against {})", row.name, share(*at->second.better), share(*at->second.accuracy)));
     if (!worse.empty())
       lines.push_back(
-          formatted("Task {}: another run of the same network is better for {}. The footnotes give its "
-                    "settings. Which of them decides was not measured.",
-                    task, and_list(worse)));
+          formatted("Task {}: another run is better for {}. The footnotes give its settings. Which of them decides was "
+                    "not measured.{}",
+                    task, and_list(worse), new_best(table, task)));
   }
   if (lines.empty())
     return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "

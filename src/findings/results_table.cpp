@@ -110,10 +110,11 @@ class Filler {
       highest = *other.accuracy;
       value.better = highest;
       const std::string protocol = protocol_(some_result(rows_, rows_.groups[g]).config);
+      const std::string residual = other.residual == value.residual ? "" : ", residual " + other.residual;
       better = protocol == published_protocol
-                   ? formatted("The reproduced run is better: {} at learning rate {}.", share(highest), other.lr)
-                   : formatted("This model reaches {} with other settings: {}, learning rate {}.", share(highest),
-                               in_words(protocol), other.lr);
+                   ? formatted("The reproduced run is better: {} at", share(highest))
+                   : formatted("This model reaches {} with other settings: {},", share(highest), in_words(protocol));
+      better += formatted(" learning rate {}{}.", other.lr, residual);
     }
     if (!better.empty()) value.footnotes.push_back(better);
     if (scale_.name != claims_.choice_scale) return;

@@ -41,7 +41,7 @@ std::optional<UntrainedModel> worst_of(const Comparison& c, const Arm& models, c
   for (const auto& [place, test] : arm.own_tests) {
     if (is_trained(test, c) || (out && lack_of(test) <= most)) continue;
     const std::string model = models.size() == 1 ? models.front().text() : model_title(place.first);
-    out = {model, words_of(model, test)};
+    out = {{model}, words_of(model, test)};
     most = lack_of(test);
   }
   return out;
@@ -87,9 +87,10 @@ OwnTest mean_test(const std::vector<OwnTest>& runs) {
 std::optional<UntrainedModel> untrained_model(const Comparison& c, const Figures& figures) {
   for (const auto& other : c.with)
     if (auto out = worst_of(other, c.a, figures.b)) return out;
-  if (!c.a_may_fail)
-    if (auto out = worst_of(c, c.a, figures.a)) return out;
-  return c.b_may_fail ? std::nullopt : worst_of(c, c.b, figures.b);
+  auto a = c.a_may_fail ? std::nullopt : worst_of(c, c.a, figures.a);
+  const auto b = c.b_may_fail ? std::nullopt : worst_of(c, c.b, figures.b);
+  if (!a || !b) return a ? a : b;
+  return UntrainedModel{{a->models[0], b->models[0]}, a->words + "; " + b->words};
 }
 
 }  // namespace sb

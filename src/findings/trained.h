@@ -31,11 +31,11 @@ OwnTest best_test(const std::vector<OwnTest>& runs);  // one at least
 OwnTest mean_test(const std::vector<OwnTest>& runs);  // one at least
 
 struct UntrainedModel {
-  std::string model;  // "Transformer"
-  std::string words;  // "Transformer not trained: .710 on its own test, ceiling 1.000"
+  std::vector<std::string> models;  // "Transformer"; of both arms if neither learned
+  std::string words;                // "Transformer not trained: .710 on its own test, ceiling 1.000"
 };
-// The first model that did not learn its own distribution; nullopt: all did. Arms of which the claim asks a low
-// accuracy are not judged.
+// The models that did not learn their own distribution, the worst of each arm; nullopt: all did. Arms of which the
+// claim asks a low accuracy are not judged.
 std::optional<UntrainedModel> untrained_model(const Comparison& comparison, const Figures& figures);
 
 }  // namespace sb

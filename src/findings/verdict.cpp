@@ -125,6 +125,7 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
     out.open = open_models(rows, claims, comparison, out.figures, out.effect, by_interval);
     if (!out.open.empty()) {
       out.why = Withheld::open_settings;
+      out.as_run = by_interval;
       out.withheld = formatted("{} as run; settings of {} open", to_string(by_interval), joined(out.open, " and "));
     }
   }
@@ -138,9 +139,11 @@ std::string need_of(const ComparisonVerdict& v) {
   switch (v.why) {
     case Withheld::few_models:
       return formatted("more models than {}: so few can agree by chance", c.a.size());
-    case Withheld::untrained:
-      return formatted("longer training or other settings of {}, until it learns its own test",
-                       untrained_model(c, v.figures)->model);
+    case Withheld::untrained: {
+      const auto models = untrained_model(c, v.figures)->models;
+      return formatted("longer training or other settings of {}, until {} own test", joined(models, " and "),
+                       models.size() == 1 ? "it learns its" : "they learn their");
+    }
     case Withheld::at_ceiling:
       return formatted("a {}: the models are at the ceiling of this one",
                        c.kind.empty() ? "larger grammar" : "harder task");
@@ -221,7 +224,7 @@ const char* to_string(Verdict verdict) {
 std::optional<PaperEffect> paper_effect(const Comparison& c) {
   const bool drop = c.statistic == Statistic::drop;
   if (!c.kind.empty() || (c.statistic != Statistic::accuracy && !drop) || c.against_chance || c.b.empty() ||
-      !c.keys.empty() || !c.claim_keys.empty() || !c.claim_keys_at.empty())
+      c.first > 0 || !c.keys.empty() || !c.claim_keys.empty() || !c.claim_keys_at.empty())
     return std::nullopt;
   PaperEffect out;
   double squares = 0;
@@ -254,14 +257,19 @@ Verdict verdict_of(const Comparison& c, const Estimate& effect) {
 void conclude(ScaleVerdict& out) {
   out.parts = out.with_runs = out.supported = out.contradicted = out.equivalent = 0;
   bool all = true;
-  std::vector<ComparisonVerdict*> family;  // parts with runs
+  std::vector<ComparisonVerdict*> family;  // with the parts without runs, so that running them takes no verdict back
   std::vector<std::optional<double>> with, against, outside;
   for (auto& one : out.comparisons) {
     out.tested |= one.figures.found;
     if (one.comparison->reported) continue;
     ++out.parts;
     all &= one.verdict == Verdict::supported;
-    if (!one.has_runs()) continue;
+    if (!one.has_runs()) {
+      if (one.exact) continue;
+      family.push_back(&one);
+      for (auto* p : {&with, &against, &outside}) p->push_back(1.0);
+      continue;
+    }
     ++out.with_runs;
     if (one.exact) {
       out.supported += one.verdict == Verdict::supported;
@@ -281,9 +289,10 @@ void conclude(ScaleVerdict& out) {
     const auto steps = holm(p, family_error);
     size_t held = 0;
     for (size_t i = 0; i < family.size(); ++i) {
-      if (family[i]->verdict != verdict) continue;
-      family[i]->held = steps[i].decided;
-      held += steps[i].decided;
+      ComparisonVerdict& one = *family[i];
+      if (one.verdict != verdict && one.as_run != verdict) continue;
+      one.held = steps[i].decided;
+      held += one.held && one.verdict == verdict;
     }
     return held;
   };

@@ -18,8 +18,8 @@
 //   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
 //     another, and this model is below the n-gram on the task it drops to, or that an accuracy rises or falls along an
 //     axis, and its model is below the n-gram everywhere on it.
-// A claim is supported if every part is supported. Parts that stay contradicted under Holm's correction over the parts
-// with runs make the claim "contradicted in k of n". Without these, parts that stay equivalent make it "equivalent in k
+// A claim is supported if every part is supported. Parts that stay contradicted under Holm's correction over all
+// parts make the claim "contradicted in k of n". Without these, parts that stay equivalent make it "equivalent in k
 // of n"; without these, supported parts are counted in the same way.
 #pragma once
 #include <string>
@@ -56,11 +56,12 @@ struct ComparisonVerdict {
   std::optional<Interval> interval;  // 95 %, within what the statistic can be; absent for fewer than three grammars
   bool exact = false;                // an exact statistic, without interval
   Withheld why = Withheld::no;
-  std::string withheld = {};         // the same in words: "at the ceiling", "two grammars"
-  bool held = true;                  // false: the verdict does not survive Holm's correction, and is in no count
-  std::vector<std::string> open;     // titles of models whose settings might still change the verdict
-  std::optional<PaperEffect> paper;  // only at the paper's scale
-  std::vector<std::string> decides;  // what would decide an undecided comparison
+  std::string withheld = {};            // the same in words: "at the ceiling", "two grammars"
+  bool held = true;                     // false: the verdict does not survive Holm's correction, and is in no count
+  std::vector<std::string> open;        // titles of models whose settings might still change the verdict
+  Verdict as_run = Verdict::undecided;  // the verdict that they withhold
+  std::optional<PaperEffect> paper;     // only at the paper's scale
+  std::vector<std::string> decides;     // what would decide an undecided comparison
 
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
   bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms

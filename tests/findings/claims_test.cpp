@@ -199,6 +199,8 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("comparisons = [{a = {mean = ['gla', 'mamba']}, statistic = 'task_order', with = {task = 'text'}}]"),
            claim("comparisons = [{a = 'gla', with = {task = 'text'}}]"),
            claim("comparisons = [{a = 'gla', taks = 1}]"),
+           scale + "[[highlight]]\nid = 'h'\ntitle = 't'\nsentence = 'x'\n",
+           scale + "[[highlight]]\nid = 'h'\ncomparisons = [{a = 'gla', b = 'mamba'}]\n",
            claim("comparisons = [{a = 'gla', gaps = [10]}]"),
            claim("comparisons = [{a = 'gla', over = 'params'}]"),
            claim("comparisons = [{a = 'gla', match = 0.5}]"),

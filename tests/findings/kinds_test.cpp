@@ -381,6 +381,22 @@ TEST(TrainedModels, GapLengthsNeedTheNgramInClaimsBeyondThePaper) {
   EXPECT_EQ(words(.69, 5), "supported");
 }
 
+TEST(TrainedModels, BothArmsAreNamed) {
+  const Rows rows = rows_from(small_runs(
+      "[task]\nnumber = 2\n[eval]\ngaps = [20]\n[grid]\nmodel.name = ['mamba2', 'gla']\nrun.seed = [1, 2, 3]\n",
+      [&](Result& r) {
+        set_accuracy(r, r.model == "gla" ? .5 : .6);
+        r.baselines = BaselineFigures{.009, {}, {.06, .7}, 2, .01, 1000, 50};
+        for (auto& m : r.grid) m.accuracy = r.test->accuracy / 2 + wobble(r);
+      }));
+  const auto one = judged_alone(rows, "{statistic = 'gap_accuracy', a = 'mamba2', b = 'gla', task = 4, gaps = [20]}");
+  EXPECT_EQ(
+      one.withheld,
+      "Mamba2 not trained: .600 on its own test, n-gram .700; GLA not trained: .500 on its own test, n-gram .700");
+  EXPECT_EQ(one.decides, std::vector<std::string>{"longer training or other settings of Mamba2 and GLA, until they "
+                                                  "learn their own test"});
+}
+
 TEST(TrainedModels, PapersTasksHaveNoSuchRule) {
   const Rows rows = rows_from(table_runs([](const Result& r) { return r.model == "gla" ? .01 : .9; }));
   EXPECT_EQ(judged_alone(rows, "{a = 'mamba2', b = 'gla', task = 1}").verdict, Verdict::supported);

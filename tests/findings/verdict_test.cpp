@@ -110,6 +110,18 @@ TEST(Comparison, IsMarkedAndNotCountedIfHolmWithholdsIt) {
   EXPECT_EQ(v.supported, 0U);
 }
 
+// The effect of the test above, and no other comparison of the claim has runs: it is still one of twelve.
+TEST(Comparison, IsOneOfAllOfItsClaimForHolm) {
+  static constexpr double spread[] = {.009, -.009, .004, -.004};
+  const auto runs =
+      small_runs("[grid]\ntask.number = [3]\nmodel.name = ['transformer', 'gla']\nrun.seed = [1, 2, 3, 4]\n",
+                 [](Result& r) { set_accuracy(r, r.model == "gla" ? .5 + .03 + spread[r.grammar_seed - 1] : .5); });
+  const ScaleVerdict v = judged(rows_from(runs), "attention_leads");
+  EXPECT_EQ(v.with_runs, 1U);
+  EXPECT_EQ(v.contradicted, 0U);
+  EXPECT_EQ(v.words(), "undecided");
+}
+
 TEST(Comparison, NamesModelBelowTheNGramWhereItDrops) {
   auto runs = table_runs([](const Result& r) { return r.model == "delta_net" && r.task == 2 ? .3 : .8; });
   for (auto& run : runs) {
