@@ -81,7 +81,7 @@ TEST(Step, PadsSamplesOfUnequalLengthToFewShapes) {
   const auto trainer_of = [](const ResolvedConfig& config) { return Trainer(config.values, make_data(config.values)); };
   const Trainer equal = trainer_of(small_config());
   EXPECT_EQ(equal.padded(41), 41);
-  const Trainer unequal = trainer_of(small_config({"task.number=3"}));
+  const Trainer unequal = trainer_of(small_config({"task.number=3", "task.gap_start=10"}));
   for (const auto& [frames, padded] :
        {std::pair<int64_t, int64_t>{40, 40}, {41, 48}, {226, 232}, {511, 512}, {513, 528}, {1300, 1312}, {2049, 2112}})
     EXPECT_EQ(unequal.padded(frames), padded);
