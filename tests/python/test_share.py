@@ -339,7 +339,7 @@ class SiteTest(TemporaryFolder):
         bf16 = {row["settings"] for row in page.records if (row["model"], row["task"], row["scale"]) == ("delta_net", "3", "small")}
         self.assertEqual(bf16, {"", "delta_bf16"})
         kinds = {row["task"].partition(",")[0] for row in page.records} - set("123")
-        self.assertEqual(kinds, {"counters", "dyck", "flip_flop", "pcfg", "recall", "signals", "word_problem"})
+        self.assertEqual(kinds, {"counters", "dyck", "flip_flop", "pcfg", "recall", "signals", "text", "word_problem"})
         machines = {row["settings"].partition("machine ")[2].partition(",")[0] for row in page.records if row["task"] == "word_problem"}
         self.assertEqual(machines, {"a5", "parity"})
 
