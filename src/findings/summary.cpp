@@ -139,9 +139,9 @@ std::string highlights_table(const std::vector<ClaimVerdict>& highlights) {
         const Comparison& c = *one.comparison;
         if (stratum.protocol != corrected_protocol || one.effect.n == 0) continue;
         if (!question.empty()) names.push_back(cell(verdict.claim->sentence));
-        rows += formatted("| {} | {} | {}, {} {}{} | {} {} | {} | {} |\n", question, cell(c.name()),
-                          code(stratum.scale->name), one.effect.n, c.unit(), one.effect.n == 1 ? "" : "s",
-                          effect_text(c, one.effect.mean), unit_text(c), interval_text(one), cell(one.withheld));
+        rows += formatted("| {} | {} | {}, {} | {} {} | {} | {} |\n", question, cell(c.name()),
+                          code(stratum.scale->name), counted(one.effect.n, c.unit()), effect_text(c, one.effect.mean),
+                          unit_text(c), interval_text(one), cell(one.withheld));
         question.clear();
       }
   }
@@ -184,8 +184,8 @@ std::string kept_text(const Rows& rows, const Claims& claims, int task) {
     if (kept.size() < 2) continue;
     const auto [least, most] = std::minmax_element(kept.begin(), kept.end());
     const std::string low = fixed(*least * 100, 0), high = fixed(*most * 100, 0);
-    out.push_back(formatted("{}{} % at {} ({} models, {} grammar{})", low, low == high ? "" : " to " + high,
-                            code(scale.name), kept.size(), grammars.size(), grammars.size() == 1 ? "" : "s"));
+    out.push_back(formatted("{}{} % at {} ({}, {})", low, low == high ? "" : " to " + high, code(scale.name),
+                            counted(kept.size(), "model"), counted(grammars.size(), "grammar")));
   }
   return and_list(out);
 }
@@ -214,7 +214,7 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "program's kernels, and gap decisions that do not repeat.\n"
          "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "
          "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. If training "
-         "failed with them, the model's rate is lower.\n\n"
+         "failed with them, the learning rate is lower.\n\n"
          "All runs are tested on unseen samples. [Claims](findings/claims.md) shows every comparison, "
          "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
          "defines the words.\n\n## In short\n\n" +

@@ -264,13 +264,7 @@ void conclude(ScaleVerdict& out) {
     if (one.comparison->reported) continue;
     ++out.parts;
     all &= one.verdict == Verdict::supported;
-    if (!one.has_runs()) {
-      if (one.exact) continue;
-      family.push_back(&one);
-      for (auto* p : {&with, &against, &outside}) p->push_back(1.0);
-      continue;
-    }
-    ++out.with_runs;
+    out.with_runs += one.has_runs();
     if (one.exact) {
       out.supported += one.verdict == Verdict::supported;
       out.contradicted += one.verdict == Verdict::contradicted;
@@ -279,7 +273,9 @@ void conclude(ScaleVerdict& out) {
     const Comparison& c = *one.comparison;
     const Estimate wanted = turned(c, one.effect);
     const double bound = one_sided(c.asks) ? -c.delta : c.delta;
-    const auto p = [](bool asked, const auto& make) { return asked ? make() : std::optional(1.0); };
+    const auto p = [&one](bool asked, const auto& make) {
+      return asked && one.has_runs() ? make() : std::optional(1.0);
+    };
     family.push_back(&one);
     with.push_back(p(wanted.mean > bound, [&] { return wanted.p_against(bound); }));
     against.push_back(p(wanted.mean < -c.delta, [&] { return wanted.p_against(-c.delta); }));
