@@ -232,11 +232,12 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     Unit unit = grammar_of(rows, run);
     if (const auto ceiling = ceiling_of(rows.runs[run], comparison)) arm.ceilings[unit] = *ceiling;
     const Result& result = rows.runs[run].result;
-    const bool on_task =
-        comparison.gaps.empty() && comparison.first == 0 && (comparison.from == 0 || result.task == comparison.task);
-    if (const auto n_gram = result.baselines ? result.baselines->best_n_gram() : std::nullopt; n_gram && on_task) {
+    // Gaps are blanks, which the n-gram skips; other values of a test axis have an n-gram of their own.
+    const bool same_task = comparison.first == 0 && (comparison.from == 0 || result.task == comparison.task);
+    if (const auto n_gram = result.baselines ? result.baselines->best_n_gram() : std::nullopt;
+        n_gram && same_task && (comparison.gaps.empty() || comparison.kind.empty())) {
       arm.n_grams[unit] = *n_gram;
-      accuracies[unit].push_back(result.test->accuracy);
+      if (comparison.gaps.empty()) accuracies[unit].push_back(result.test->accuracy);
     }
     if (comparison.against_chance) arm.chance = result.chance;
     arm.rates.insert(rate_of(rows, run));

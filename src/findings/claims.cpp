@@ -59,9 +59,8 @@ void mark_arms_that_may_fail(std::vector<Comparison>& all) {
   }
 }
 
-// `key` of the block: a deviation may be only described.
-Claim claim_of(const TomlValue& block, const std::string& key) {
-  const bool deviation = key == "deviation";
+// A deviation may be only described.
+Claim claim_of(const TomlValue& block, bool deviation) {
   Claim out;
   ComparisonDefaults defaults;
   const TomlMember* rows = nullptr;
@@ -84,14 +83,10 @@ Claim claim_of(const TomlValue& block, const std::string& key) {
                        {"comparisons", [&](auto& member) { rows = &member; }}});
   if (out.id.empty() || out.title.empty() || out.sentence.empty())
     throw toml_fault("expected id, title and sentence", block.place);
-  out.highlight = key == "highlight";
   if (rows && rows->value.list())
     for (const auto& row : *rows->value.list()) read_comparisons(defaults, row, out.comparisons);
   mark_arms_that_may_fail(out.comparisons);
-  for (auto& one : out.comparisons) {
-    one.beyond_paper = out.number == 0 && !deviation;
-    one.reported |= out.highlight;
-  }
+  for (auto& one : out.comparisons) one.beyond_paper = out.number == 0 && !deviation;
   if (deviation && !out.exploratory.empty()) throw toml_fault("a deviation cannot be exploratory", block.place);
   if (out.comparisons.empty() && !(deviation && !rows)) throw toml_fault("expected a list of comparisons", block.place);
   return out;
@@ -141,6 +136,21 @@ PublishedFigures published_of(const TomlValue& block) {
   return out;
 }
 
+Question question_of(const TomlValue& block) {
+  Question out;
+  const auto answers = [&](const TomlMember& member) {
+    if (const auto* list = member.value.list())
+      for (const auto& row : *list) {
+        auto& answer = out.answers.emplace_back();
+        read_members(row, {{"claim", id_into(answer.claim)}, {"comparison", text_into(answer.comparison, 1000)}});
+      }
+  };
+  read_members(block,
+               {{"title", text_into(out.title, 100)}, {"note", text_into(out.note, 1000)}, {"answers", answers}});
+  if (out.title.empty() || out.answers.empty()) throw toml_fault("expected title and a list of answers", block.place);
+  return out;
+}
+
 void add_block(Claims& out, const std::string& key, const TomlValue& block) {
   if (key == "scale") {
     const Scale scale = scale_of(block);
@@ -151,14 +161,16 @@ void add_block(Claims& out, const std::string& key, const TomlValue& block) {
   } else if (key == "missing") {
     read_members(block, {{"text", text_into(out.missing.emplace_back(), 2000)}});
     if (out.missing.back().empty()) throw toml_fault("expected text", block.place);
+  } else if (key == "question") {
+    out.questions.push_back(question_of(block));
   } else if (key == "published") {
     PublishedFigures figures = published_of(block);
     if (out.published_figures(figures.id)) throw toml_fault("a second table " + figures.id, block.place);
     out.published.push_back(std::move(figures));
   } else {
-    Claim claim = claim_of(block, key);
+    Claim claim = claim_of(block, key == "deviation");
     if (out.find(claim.id)) throw toml_fault("a second claim " + claim.id, block.place);
-    (key == "claim" ? out.claims : key == "deviation" ? out.deviations : out.highlights).push_back(std::move(claim));
+    (key == "claim" ? out.claims : out.deviations).push_back(std::move(claim));
   }
 }
 
@@ -168,11 +180,22 @@ void check_scales(const Claims& claims, const std::string& path) {
       throw bad_input("claims", formatted("{}: expected a [[scale]] in {}, got '{}', {}", claim.id, key,
                                           printable(scale), printable(path, 200)));
   };
-  for (const auto* all : {&claims.claims, &claims.highlights})
-    for (const auto& claim : *all) {
-      for (const auto& scale : claim.exploratory) check(claim, "exploratory", scale);
-      for (const auto& one : claim.comparisons)
-        for (const auto& [scale, keys] : one.claim_keys_at) check(claim, "at_scale", scale);
+  for (const auto& claim : claims.claims) {
+    for (const auto& scale : claim.exploratory) check(claim, "exploratory", scale);
+    for (const auto& one : claim.comparisons)
+      for (const auto& [scale, keys] : one.claim_keys_at) check(claim, "at_scale", scale);
+  }
+}
+
+void check_questions(const Claims& claims, const std::string& path) {
+  for (const auto& question : claims.questions)
+    for (const auto& answer : question.answers) {
+      const Claim* claim = claims.find(answer.claim);
+      if (!claim || std::none_of(claim->comparisons.begin(), claim->comparisons.end(),
+                                 [&](const Comparison& one) { return one.name() == answer.comparison; }))
+        throw bad_input("claims",
+                        formatted("question '{}': claim '{}' has no comparison '{}', {}", printable(question.title),
+                                  printable(answer.claim), printable(answer.comparison, 200), printable(path, 200)));
     }
 }
 
@@ -278,7 +301,7 @@ std::string Comparison::name() const {
 }
 
 const Claim* Claims::find(const std::string& id) const {
-  for (const auto* all : {&claims, &deviations, &highlights}) {
+  for (const auto* all : {&claims, &deviations}) {
     const auto it = std::find_if(all->begin(), all->end(), [&](const Claim& claim) { return claim.id == id; });
     if (it != all->end()) return &*it;
   }
@@ -298,7 +321,7 @@ const PublishedFigures* Claims::published_figures(const std::string& id) const {
 Claims parse_claims(std::string_view text, const std::string& path) {
   if (text.size() > kMaxClaimsBytes) throw bad_input("claims", "longer than 1 MiB, " + printable(path, 200));
   const TomlValue document = parse_toml(text, path);
-  const std::vector<std::string> blocks = {"scale", "task", "published", "missing", "claim", "deviation", "highlight"};
+  const std::vector<std::string> blocks = {"scale", "task", "published", "missing", "claim", "deviation", "question"};
   Claims out;
   for (const auto& member : *document.table()) {
     if (member.key == "choices") {
@@ -310,7 +333,7 @@ Claims parse_claims(std::string_view text, const std::string& path) {
     }
     if (std::find(blocks.begin(), blocks.end(), member.key) == blocks.end())
       throw unknown_toml_key(member,
-                             {"choices", "scale", "task", "published", "missing", "claim", "deviation", "highlight"});
+                             {"choices", "scale", "task", "published", "missing", "claim", "deviation", "question"});
     if (!member.value.list()) throw toml_fault("expected blocks [[" + member.key + "]]", member.value.place);
     for (const auto& block : *member.value.list()) add_block(out, member.key, block);
   }
@@ -318,6 +341,7 @@ Claims parse_claims(std::string_view text, const std::string& path) {
     throw bad_input("claims", "expected [[scale]] and [[claim]], " + printable(path, 200));
   check_scales(out, path);
   check_published(out, path);
+  check_questions(out, path);
   return out;
 }
 

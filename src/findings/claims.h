@@ -47,8 +47,10 @@
 //   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
 //   in_code = true                                  # false: the paper's text says it, the published code does not do it
 //
-//   [[highlight]]                                   # a question of the page's first table
-//   id, title, sentence, keys, at_scale, comparisons  # title: the question; at quick only with keys at_scale for it
+//   [[question]]                                    # a question of the page, and the comparisons that answer it
+//   title = "..."
+//   note = "..."                                    # below the table of questions, optional
+//   answers = [{claim = "gates", comparison = "task 3: Gated DeltaNet − GLA"}]  # by name, as on the page
 //
 // A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every
 // combination is one comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test
@@ -159,8 +161,7 @@ struct Claim {
   int number = 0;
   std::string paper, untested;
   std::vector<std::string> exploratory;
-  bool in_code = true;     // of a deviation: false if only the paper's text has it
-  bool highlight = false;  // a question of the page's first table: its comparisons are only reported
+  bool in_code = true;  // of a deviation: false if only the paper's text has it
   std::vector<Comparison> comparisons;
 };
 
@@ -181,16 +182,25 @@ struct PublishedFigures {
   std::vector<Row> rows;
 };
 
+struct Question {
+  struct Answer {
+    std::string claim, comparison;  // the id of one, the name of the other
+  };
+  std::string title, note;
+  std::vector<Answer> answers;
+};
+
 struct Claims {
   std::optional<uint64_t> choice_seed;  // grammar of the choices
   std::string choice_scale;
   std::vector<Scale> scales;
   std::map<int, ConfigMap> task_keys;
   std::vector<PublishedFigures> published;
-  std::vector<Claim> claims, deviations, highlights;
+  std::vector<Claim> claims, deviations;
+  std::vector<Question> questions;
   std::vector<std::string> missing;
 
-  const Claim* find(const std::string& id) const;  // a claim, a deviation or a highlight
+  const Claim* find(const std::string& id) const;  // a claim or a deviation
   const Scale* scale(const std::string& name) const;
   const PublishedFigures* published_figures(const std::string& id) const;
 };

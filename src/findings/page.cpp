@@ -148,8 +148,7 @@ bool is_curve(const FindingsFigure& figure) {
 
 FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::string& source,
                              const ValidCurves& curves) {
-  const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations),
-             highlights = judged(rows, claims, claims.highlights);
+  const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations);
   const ResultsTable results = results_of(rows, claims, "paper"), small = results_of(rows, claims, "small");
   auto figures = findings_figures(rows, claims, curves);
   const auto split = std::stable_partition(figures.begin(), figures.end(), [](const auto& f) { return !is_curve(f); });
@@ -162,7 +161,9 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
       code(source));
 
   FindingsPages out;
-  out.front = "# Findings\n\n" + summary_text(rows, claims, verdicts, deviations, highlights, results);
+  const PaperComparison reproduction = reproduction_text(rows, claims, results),
+                        corrections = corrections_text(rows, claims, results, deviations);
+  out.front = "# Findings\n\n" + summary_text(rows, claims, verdicts, reproduction, corrections);
   const auto wrong = above_ceiling(rows);
   if (!wrong.empty()) {
     out.front +=
@@ -174,6 +175,10 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
       "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper gives no numbers. "
       "Tasks 2 and 4 have the n-gram of task 1, because noise of at most 0.2 leaves every symbol readable. The "
       "networks differ in more than one mechanism ([sizes and parts](findings/details.md#networks)).\n";
+  std::vector<std::string> notes = reproduction.notes;
+  notes.insert(notes.end(), corrections.notes.begin(), corrections.notes.end());
+  if (!notes.empty()) out.front += "\n" + bullets(notes);
+  out.front += differences_section(rows, claims, verdicts);
   if (has_figures(small))
     out.front += formatted("\n## Results at `small`\n\n{}.\n\n{}", capitalised(claims.scale("small")->title),
                            results_markdown(small));

@@ -10,62 +10,21 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/choices.h"
+#include "findings/comparison_cells.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
 
 namespace sb {
 namespace {
 
-std::string where_text(const ScaleVerdict& stratum) {
-  return formatted("{}, {}", stratum.protocol, stratum.scale->name);
-}
-
-// The same, with the number of updates if it is not that of the scale, or of a kind at a scale without one:
-// "corrected, small, 900 updates".
-std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
-  const auto usual = stratum.scale->results.find("train.updates");
-  const int64_t updates = one.figures.updates;
-  const bool known = usual != stratum.scale->results.end();
-  const bool same = updates == 0 || (known ? usual->second == std::to_string(updates) : one.comparison->kind.empty());
-  return same ? where_text(stratum)
-              : formatted("{}, {} updates", where_text(stratum), grouped(static_cast<uint64_t>(updates)));
-}
-
 // The published protocol is meant for the paper's scale; elsewhere it is shown if there are runs.
 bool is_shown(const ScaleVerdict& stratum) {
   return stratum.protocol == corrected_protocol || stratum.scale->name == "paper";
 }
 
-std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::optional<Estimate>& figure) {
-  if (arm.gate_parameters) return grouped(static_cast<uint64_t>(*arm.gate_parameters));
-  if (!figure || figure->n == 0) return "–";
-  if (is_excess(c.statistic)) return signed_points(figure->mean);
-  if (c.statistic == Statistic::throughput) return grouped(static_cast<uint64_t>(figure->mean + .5));
-  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop)
-    return effect_text(c, figure->mean);
-  return share(figure->mean + arm.chance);
-}
-
-std::string second_figure(const ComparisonVerdict& one) {
-  const Comparison& c = *one.comparison;
-  if (c.against_chance && one.a && one.a->n > 0) return formatted("chance {}", share(one.figures.a.chance));
-  return c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b);
-}
-
 std::string paper_text(const ComparisonVerdict& one) {
   if (!one.paper) return "";
   return formatted("{} ± {}", signed_points(one.paper->effect), fixed(one.paper->spread * 100, 1));
-}
-
-void say(std::vector<std::string>& lines, const std::string& line) {
-  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
-}
-
-double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units) {
-  std::vector<double> out;
-  for (const auto& [unit, value] : values)
-    if (units.contains(unit)) out.push_back(value);
-  return out.empty() ? NAN : estimate(out).mean;
 }
 
 // "Ceiling (n-gram), corrected, small: task 1 .999 (.967); task 3 .998 (.834)." of the comparisons of accuracies.
@@ -117,15 +76,11 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     if (!one.has_runs()) continue;
     const bool any = one.effect.n > 0;
     out += formatted("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
-                     arm_figure(c, one.figures.a, one.a), second_figure(one),
-                     any ? effect_text(c, one.effect.mean) : "–", interval_text(one), c.reported ? "" : asks_text(c),
-                     paper_text(one), evidence_text(one), c.reported ? "reported" : cell(one.words()));
+                     first_figure(one), second_figure(one), any ? effect_text(c, one.effect.mean) : "–",
+                     interval_text(one), c.reported ? "" : asks_text(c), paper_text(one), evidence_text(one),
+                     verdict_cell(one));
     say(units, unit_text(c));
-    for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}.", where_text(stratum, one), line));
-    for (const auto* arm : {&one.figures.a, &one.figures.b}) {
-      for (const auto& run : arm->failed) say(below, "Failed, and excluded from means: " + cell(run) + ".");
-      for (const auto& run : arm->repeated) say(below, "Repeated: " + cell(run) + ".");
-    }
+    add_notes(stratum, one, below);
   }
   if (const std::string line = ceilings_text(stratum); !line.empty()) say(below, line);
   if (const std::string line = isolated_text(stratum); !line.empty()) say(below, line);
@@ -188,8 +143,7 @@ std::string other_settings(const std::vector<Choice>& chosen, const std::vector<
 }  // namespace
 
 bool shows_quick(const Claim& claim) {
-  if (!claim.highlight) return claim.number == 0 && !claim.section.empty();
-  return claim.comparisons.front().claim_keys_at.contains("quick");
+  return claim.number == 0 && !claim.section.empty();
 }
 
 std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, const Claim& claim) {
@@ -240,15 +194,17 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
         if (!one.is_decided() && !as_run) continue;
         rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
-                          cell(one.words()) + (stratum.exploratory ? " (exploratory)" : ""));
+                          verdict_cell(one) + (stratum.exploratory ? " (exploratory)" : ""));
         exploratory |= stratum.exploratory;
       }
   if (rows.empty()) return "";
   return "| decided comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" +
-         rows +
-         (exploratory ? "\n*Exploratory*: the training or a network was changed after first runs of the same "
-                        "comparison, so the verdict needs new runs to confirm it.\n"
-                      : "");
+         rows + (exploratory ? "\n" + exploratory_text() : "");
+}
+
+std::string exploratory_text() {
+  return "*Exploratory*: the training or a network was changed after first runs of the same comparison, so the verdict "
+         "needs new runs to confirm it.\n";
 }
 
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {

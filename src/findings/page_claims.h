@@ -20,20 +20,26 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
 // A table of the comparisons of all claims that are decided, or would be if no settings were open; empty if there are
 // none.
 std::string decided_table(const std::vector<ClaimVerdict>& verdicts);
+std::string exploratory_text();  // what the word means
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims);
 std::string deviations_section(const std::vector<ClaimVerdict>& deviations);
 std::string choices_section(const Rows& rows, const Claims& claims);
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts, const std::vector<std::string>& missing);
 
-constexpr double order_gap = .01;  // models whose accuracies differ by less have no order
-
-// Parts of the summary: distance and order of the reproduced numbers; what the corrected protocol changes, and why.
-std::string reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table);
-std::string corrections_text(const Rows& rows, const Claims& claims, const ResultsTable& table,
-                             const std::vector<ClaimVerdict>& deviations);
-// Introduction and summary: what stands out, what was reproduced, what changed, and the verdicts.
+// A part of the summary that compares the paper's, the reproduced and the corrected numbers.
+struct PaperComparison {
+  std::string text;
+  std::vector<std::string> notes;  // go below the table of results
+};
+// Distance and order of the reproduced numbers.
+PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table);
+// What the corrected protocol changes, and why.
+PaperComparison corrections_text(const Rows& rows, const Claims& claims, const ResultsTable& table,
+                                 const std::vector<ClaimVerdict>& deviations);
+// Introduction and summary: what was reproduced, what changed, and the verdicts.
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
-                         const std::vector<ClaimVerdict>& deviations, const std::vector<ClaimVerdict>& highlights,
-                         const ResultsTable& table);
+                         const PaperComparison& reproduction, const PaperComparison& corrections);
+// Questions with the comparisons that answer them, and accuracy after wrong symbols; empty without runs.
+std::string differences_section(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts);
 
 }  // namespace sb

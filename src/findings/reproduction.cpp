@@ -18,6 +18,7 @@ namespace {
 constexpr double far_from_paper = .03;  // a figure further away is named as one without a known cause
 constexpr double moved_far = .03;       // by the corrected protocol
 constexpr double costly = .01;          // of a fault
+constexpr double order_gap = .01;       // models whose accuracies differ by less have no order
 
 struct Gain {
   std::string model;
@@ -107,9 +108,9 @@ std::vector<std::string> rates_after_collapse(const ResultsTable& table, int tas
   return out;
 }
 
-// "Task 1: none of 7 models is within the paper's own ±. …"; empty without runs.
-std::string reproduction_of(const Rows& rows, const Claims& claims, const ResultsTable& table, int task,
-                            size_t& most_grammars) {
+// "Task 1: none of 7 models is within the paper's own ±. …", and the task's note; both empty without runs.
+std::pair<std::string, std::string> reproduction_of(const Rows& rows, const Claims& claims, const ResultsTable& table,
+                                                    int task, size_t& most_grammars) {
   std::vector<Gain> all;  // from the paper's number to ours
   std::vector<std::string> inside, far, failed, weak;
   bool paper_too = true;  // the paper's numbers of `weak` models are below the n-gram too
@@ -134,8 +135,8 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
     }
   }
   most_grammars = std::max(most_grammars, grammars);
-  if (all.empty() && failed.empty()) return "";
-  std::vector<std::string> parts;
+  if (all.empty() && failed.empty()) return {};
+  std::vector<std::string> parts, notes;
   if (!all.empty()) {
     const std::string of = formatted("of {} model{}", all.size(), all.size() > 1 ? "s" : "");
     parts.push_back(inside.empty() ? formatted("none {} is within the paper's own ±.", of)
@@ -147,15 +148,16 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
     if (!sides.empty()) parts.push_back(joined(sides, "; ") + ".");
     if (all.size() > 1) parts.push_back(order_text(all));
     if (!far.empty())
-      parts.push_back(formatted("Why {} differ{} by more than {} points was not measured.", and_list(far),
-                                far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
+      notes.push_back(formatted("Why {} differ{} by more than {} points from the paper was not measured.",
+                                and_list(far), far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
   }
-  for (const auto& line : rates_after_collapse(table, task)) parts.push_back(line);
+  for (const auto& line : rates_after_collapse(table, task)) notes.push_back(line);
   if (!weak.empty())
-    parts.push_back(formatted("Below the n-gram of the same grammar{}{}: {}.", grammars == 1 ? "" : "s",
+    notes.push_back(formatted("Below the n-gram of the same grammar{}{}: {}.", grammars == 1 ? "" : "s",
                               paper_too ? ", as are the paper's numbers" : "", and_list(weak)));
   if (!failed.empty()) parts.push_back(formatted("Failed runs: {}.", and_list(failed)));
-  return formatted("Task {}: {}", task, joined(parts, " "));
+  return {formatted("Task {}: {}", task, joined(parts, " ")),
+          notes.empty() ? "" : formatted("Task {}, reproduced: {}", task, joined(notes, " "))};
 }
 
 // The learning rate chosen for a model, by its title; empty if there is none.
@@ -165,9 +167,11 @@ std::string chosen_rate(const std::vector<Choice>& choices, const std::string& t
   return "";
 }
 
-// Why these models moved, as far as runs that differ from the published ones only in precision tell.
-std::vector<std::string> reasons(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task) {
-  std::vector<std::string> by_precision, rest, others, out;
+// What precision alone changes for the models that moved, as far as runs that differ only in it tell; `others` are the
+// models without such runs.
+std::string precision_text(const Rows& rows, const Claims& claims, const std::vector<Gain>& moved, int task,
+                           std::vector<std::string>& others) {
+  std::vector<std::string> by_precision, rest;
   for (const auto& gain : moved) {
     const auto of = [&](const char* protocol) { return figures_of_model(rows, claims, protocol, gain.model, task); };
     const auto precision = gain_between(gain.model, of(published_protocol), of("published but no delta_bf16"));
@@ -178,13 +182,9 @@ std::vector<std::string> reasons(const Rows& rows, const Claims& claims, const s
       others.push_back(model_title(gain.model));
     }
   }
-  if (!by_precision.empty())
-    out.push_back(
-        formatted("Task {}: mixed precision instead of bfloat16 alone gives {}. All other changes together give {}.",
-                  task, and_list(by_precision), and_list(rest)));
-  if (!others.empty())
-    out.push_back(formatted("Task {}: the causes were not measured separately for {}.", task, and_list(others)));
-  return out;
+  if (by_precision.empty()) return "";
+  return formatted(" Mixed precision instead of bfloat16 alone gives {}. All other changes together give {}.",
+                   and_list(by_precision), and_list(rest));
 }
 
 // Models trained at another rate than the chosen one: "GLA at 0.002 instead of 0.004 (the failed run was not kept)".
@@ -209,16 +209,17 @@ std::vector<std::string> rates_below_chosen(const ResultsTable& table, const std
     }
   }
   if (!found.empty())
-    out.push_back(formatted(
-        "Task {}: training failed at the chosen learning rate, so a lower one was found on the reported grammar: {}.",
-        task, and_list(found)));
+    out.push_back(
+        formatted("Training failed at the chosen learning rate, so a lower one was found on the reported grammar: {}.",
+                  and_list(found)));
   for (const auto& [earlier, models] : followers)
-    out.push_back(formatted("Task {}: {} {} the learning rate found on task {}, without a run at the chosen one.", task,
+    out.push_back(formatted("{} {} the learning rate found on task {}, without a run at the chosen one.",
                             and_list(models), models.size() == 1 ? "has" : "have", earlier));
   return out;
 }
 
-// " With these runs, Transformer is the best model, not Mamba2." if the better runs of the footnotes change this.
+// " With these runs, Transformer is the best model, not Mamba2." if the better runs of the footnotes change this by
+// more than the order gap.
 std::string new_best(const ResultsTable& table, int task) {
   const ResultRow *as_run = nullptr, *with_better = nullptr;
   double most = 0, most_with_better = 0;
@@ -234,7 +235,7 @@ std::string new_best(const ResultsTable& table, int task) {
       with_better = &row;
     }
   }
-  if (as_run == with_better) return "";
+  if (as_run == with_better || most_with_better - most <= order_gap) return "";
   return formatted(" With these runs, {} is the best model, not {}.", with_better->name, as_run->name);
 }
 
@@ -272,29 +273,39 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
 
 }  // namespace
 
-std::string reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table) {
+PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table) {
   std::vector<std::string> lines, unrun;
+  PaperComparison out;
   size_t grammars = 0;
-  for (int task = 1; task <= 3; ++task)
-    if (const std::string line = reproduction_of(rows, claims, table, task, grammars); !line.empty())
-      lines.push_back(line);
-    else
+  for (int task = 1; task <= 3; ++task) {
+    const auto [line, note] = reproduction_of(rows, claims, table, task, grammars);
+    if (line.empty())
       unrun.push_back(std::to_string(task));
-  if (lines.empty()) return "There are no runs of the published protocol at the paper's scale yet.\n";
+    else
+      lines.push_back(line);
+    if (!note.empty()) out.notes.push_back(note);
+  }
+  if (lines.empty()) {
+    out.text = "There are no runs of the published protocol at the paper's scale yet.\n";
+    return out;
+  }
   if (!unrun.empty())
     lines.push_back(formatted("Task{} {}: no runs yet.", unrun.size() == 1 ? "" : "s", and_list(unrun)));
-  return formatted(
-             "**Is the paper reproduced?** Published protocol, the paper's scale{}. The paper's numbers are the best "
-             "of six settings, chosen on its test set, over seeds 1 to 4. The delta family trains in bfloat16, as "
-             "published; the other models train in mixed precision, where the published code uses float32.\n\n",
-             grammars == 1 ? ", one run per model, on grammar 1: there are no intervals" : "") +
-         bullets(lines);
+  out.notes.insert(out.notes.begin(),
+                   "The paper's numbers are the best of six settings, chosen on its test set, over seeds 1 to 4. The "
+                   "reproduced delta family trains in bfloat16, as published; the other models train in mixed "
+                   "precision, where the published code uses float32.");
+  out.text = formatted("**Is the paper reproduced?** Published protocol, the paper's scale{}:\n\n",
+                       grammars == 1 ? ", one run per model, on grammar 1 (so there are no intervals)" : "") +
+             bullets(lines);
+  return out;
 }
 
-std::string corrections_text(const Rows& rows, const Claims& claims, const ResultsTable& table,
-                             const std::vector<ClaimVerdict>& deviations) {
+PaperComparison corrections_text(const Rows& rows, const Claims& claims, const ResultsTable& table,
+                                 const std::vector<ClaimVerdict>& deviations) {
   const std::vector<Choice> choices = choices_of(rows, claims);
   std::vector<std::string> lines;
+  PaperComparison out;
   std::map<std::string, int> found_on;  // by model and learning rate: the task on which the rate was found
   for (int task = 1; task <= 3; ++task) {
     std::vector<Gain> moved;
@@ -309,34 +320,42 @@ std::string corrections_text(const Rows& rows, const Claims& claims, const Resul
     if (!any) continue;
     std::stable_sort(moved.begin(), moved.end(),
                      [](const Gain& a, const Gain& b) { return std::abs(a.size()) > std::abs(b.size()); });
-    std::vector<std::string> parts;
+    std::vector<std::string> parts, others, notes;
     for (const auto& d : moved) parts.push_back(text_of(d));
     if (parts.empty()) {
       lines.push_back(formatted("Task {}: no model moves by more than {} points.", task, fixed(moved_far * 100, 0)));
     } else {
-      lines.push_back(formatted("Task {}: these models move by more than {} points: {}.", task,
-                                fixed(moved_far * 100, 0), and_list(parts)));
-      for (const auto& line : reasons(rows, claims, moved, task)) lines.push_back(line);
+      lines.push_back(formatted("Task {}: these models move by more than {} points: {}.{}", task,
+                                fixed(moved_far * 100, 0), and_list(parts),
+                                precision_text(rows, claims, moved, task, others)));
     }
-    for (const auto& line : rates_below_chosen(table, choices, task, found_on)) lines.push_back(line);
+    if (!others.empty())
+      notes.push_back(formatted("The causes were not measured separately for {}.", and_list(others)));
+    for (const auto& line : rates_below_chosen(table, choices, task, found_on)) notes.push_back(line);
     std::vector<std::string> worse;
     for (const auto& row : table)
       if (const auto at = row.cells.find({task, ResultColumn::corrected}); at != row.cells.end() && at->second.better)
         worse.push_back(
             formatted("{} ({} against {})", row.name, share(*at->second.better), share(*at->second.accuracy)));
     if (!worse.empty())
-      lines.push_back(
-          formatted("Task {}: another run is better for {}. The footnotes give its settings. Which of them decides was "
-                    "not measured.{}",
-                    task, and_list(worse), new_best(table, task)));
+      notes.push_back(
+          formatted("Another run is better for {}. The footnotes give its settings. Which of them decides "
+                    "was not measured.{}",
+                    and_list(worse), new_best(table, task)));
+    if (!notes.empty()) out.notes.push_back(formatted("Task {}, corrected: {}", task, joined(notes, " ")));
   }
-  if (lines.empty())
-    return "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
-           "corrections change there.\n";
+  if (lines.empty()) {
+    out.text =
+        "There are no models with runs of both protocols at the paper's scale yet, so this page cannot say what the "
+        "corrections change there.\n";
+    return out;
+  }
   if (const std::string line = costs(deviations); !line.empty()) lines.push_back(line);
-  return "**What do the corrections change?** Besides the faults, the learning rate changes and for some models the "
-         "residual (see the lines below the table). The differences are the combined effect.\n\n" +
-         bullets(lines);
+  out.text =
+      "**What do the corrections change?** Besides the faults, the learning rate changes and for some models the "
+      "residual. The differences are the combined effect:\n\n" +
+      bullets(lines);
+  return out;
 }
 
 }  // namespace sb

@@ -1,6 +1,5 @@
 // The prose at the top of docs/findings.md: templates filled in from figures and verdicts.
 #include <algorithm>
-#include <set>
 
 #include "base/format.h"
 #include "base/number.h"
@@ -128,84 +127,10 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
   return formatted("**Which claims hold?** {}.\n\n", capitalised(joined(scales, "; "))) + bullets(lines);
 }
 
-// Questions, each with the differences that answer it, and what the names in the table mean.
-std::string highlights_table(const std::vector<ClaimVerdict>& highlights) {
-  std::string rows;
-  std::vector<std::string> names;
-  for (const auto& verdict : highlights) {
-    std::string question = cell(verdict.claim->title);
-    for (const auto& stratum : verdict.scales)
-      for (const auto& one : stratum.comparisons) {
-        const Comparison& c = *one.comparison;
-        if (stratum.protocol != corrected_protocol || one.effect.n == 0) continue;
-        if (!question.empty()) names.push_back(cell(verdict.claim->sentence));
-        rows += formatted("| {} | {} | {}, {} | {} {} | {} | {} |\n", question, cell(c.name()),
-                          code(stratum.scale->name), counted(one.effect.n, c.unit()), effect_text(c, one.effect.mean),
-                          unit_text(c), interval_text(one), cell(one.withheld));
-        question.clear();
-      }
-  }
-  if (rows.empty()) return "";
-  return "**Which differences were measured?** Corrected protocol, at three [scales](experiments.md#scales). The last "
-         "column says what may change a difference:\n\n"
-         "| question | difference | runs | a − b | 95 % interval | open |\n|---|---|---|---:|---:|---|\n" +
-         rows + "\n" + joined(names, " ") + "\n\n";
-}
-
-// The elements before the first wrong symbol of task 3, and all.
-constexpr int no_wrong_symbols = 50, all_elements = 200;
-
-// "72 to 74 % at `paper` (7 models, 1 grammar)" for every scale: the accuracy on the later elements, divided by that on
-// the first ones.
-std::string kept_text(const Rows& rows, const Claims& claims, int task) {
-  std::vector<std::string> out;
-  for (const auto& scale : claims.scales) {
-    if (scale.name == "quick") continue;
-    std::vector<double> kept;
-    std::set<Unit> grammars;
-    for (const auto& model : paper_models()) {
-      Comparison c;
-      c.a = {ArmModel{model, {}, {}}};
-      c.task = task;
-      c.keys = {{"task.length", std::to_string(all_elements)}};
-      if (task == 3) c.keys["task.gap_start"] = std::to_string(no_wrong_symbols);
-      const auto all = figures_of(rows, claims, scale, corrected_protocol, c).effects;
-      c.first = no_wrong_symbols;
-      const auto before = figures_of(rows, claims, scale, corrected_protocol, c).effects;
-      double early = 0, late = 0;
-      for (const auto& [unit, accuracy] : before)
-        if (const auto at = all.find(unit); at != all.end()) {
-          early += accuracy * (all_elements - no_wrong_symbols);
-          late += at->second * all_elements - accuracy * no_wrong_symbols;
-          grammars.insert(unit);
-        }
-      if (early > 0) kept.push_back(late / early);
-    }
-    if (kept.size() < 2) continue;
-    const auto [least, most] = std::minmax_element(kept.begin(), kept.end());
-    const std::string low = fixed(*least * 100, 0), high = fixed(*most * 100, 0);
-    out.push_back(formatted("{}{} % at {} ({}, {})", low, low == high ? "" : " to " + high, code(scale.name),
-                            counted(kept.size(), "model"), counted(grammars.size(), "grammar")));
-  }
-  return and_list(out);
-}
-
-std::string wrong_symbols_text(const Rows& rows, const Claims& claims) {
-  const std::string with = kept_text(rows, claims, 3), without = kept_text(rows, claims, 1);
-  if (with.empty()) return "";
-  std::string out = formatted(
-      "On task 3 wrong symbols begin at element {}. From there on, accuracy is {} of what it is on the elements "
-      "before.",
-      no_wrong_symbols, with);
-  if (!without.empty()) out += formatted(" On task 1, which has no wrong symbols, it is {}.", without);
-  return out + "\n\n";
-}
-
 }  // namespace
 
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
-                         const std::vector<ClaimVerdict>& deviations, const std::vector<ClaimVerdict>& highlights,
-                         const ResultsTable& table) {
+                         const PaperComparison& reproduction, const PaperComparison& corrections) {
   return "The paper *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)) "
          "compares seven sequence models on four tasks. It draws conclusions about gates, forgetting, channel mixing "
          "and attention. This page repeats its experiments with two protocols:\n\n"
@@ -218,9 +143,7 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "All runs are tested on unseen samples. [Claims](findings/claims.md) shows every comparison, "
          "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
          "defines the words.\n\n## In short\n\n" +
-         highlights_table(highlights) + wrong_symbols_text(rows, claims) + reproduction_text(rows, claims, table) +
-         "\n" + corrections_text(rows, claims, table, deviations) + "\n" +
-         conclusions(claims, verdicts, choices_of(rows, claims));
+         reproduction.text + "\n" + corrections.text + "\n" + conclusions(claims, verdicts, choices_of(rows, claims));
 }
 
 }  // namespace sb

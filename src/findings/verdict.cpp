@@ -206,10 +206,10 @@ void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
 std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm,
                                        const std::map<Unit, double>& grammars) {
   std::vector<double> accuracies, n_grams;
-  for (const auto& [unit, n_gram] : arm.n_grams)
+  for (const auto& [unit, accuracy] : arm.accuracies)
     if (grammars.contains(unit)) {
-      accuracies.push_back(arm.accuracies.at(unit));
-      n_grams.push_back(n_gram);
+      accuracies.push_back(accuracy);
+      n_grams.push_back(arm.n_grams.at(unit));
     }
   if (n_grams.empty() || models.size() != 1) return std::nullopt;
   const BelowNGram out{estimate(accuracies).mean, estimate(n_grams).mean};

@@ -6,7 +6,6 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -135,12 +134,11 @@ void Trainer::prepare(int64_t real_frames, int64_t update) {
   lr_.fill_(learning_rate_of(update));
 }
 
-// A captured graph has fixed shapes. If samples differ in length, some padding keeps the number of shapes small: to
-// multiples of 8 frames, from 512 frames on 16, from 1,024 on 32 and from 2,048 on 64.
+// A captured graph has fixed shapes. If samples differ in length, multiples of 64 frames keep the number of shapes
+// small.
 int64_t Trainer::padded(int64_t frames) const {
-  if (fixed_frames_) return frames;
-  const int64_t grain = std::clamp<int64_t>(std::bit_floor(static_cast<uint64_t>(frames) / 32), 8, 64);
-  return (frames + grain - 1) / grain * grain;
+  constexpr int64_t grain = 64;
+  return fixed_frames_ ? frames : (frames + grain - 1) / grain * grain;
 }
 
 // Makes one-hot frames on the GPU, so that only symbols are copied there.

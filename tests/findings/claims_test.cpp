@@ -160,6 +160,9 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
   const auto claim = [&](const std::string& rest) {
     return scale + "[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\n" + rest;
   };
+  const auto question = [&](const std::string& rest) {
+    return claim("comparisons = [{a = 'gla'}]\n[[question]]\n" + rest);
+  };
   for (const std::string& text : std::vector<std::string>{
            "",
            scale,
@@ -199,8 +202,11 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("comparisons = [{a = {mean = ['gla', 'mamba']}, statistic = 'task_order', with = {task = 'text'}}]"),
            claim("comparisons = [{a = 'gla', with = {task = 'text'}}]"),
            claim("comparisons = [{a = 'gla', taks = 1}]"),
-           scale + "[[highlight]]\nid = 'h'\ntitle = 't'\nsentence = 'x'\n",
-           scale + "[[highlight]]\nid = 'h'\ncomparisons = [{a = 'gla', b = 'mamba'}]\n",
+           question("answers = [{claim = 'c', comparison = 'task 1: GLA'}]"),
+           question("title = 't'"),
+           question("title = 't'\nanswers = [{claim = 'c', comparison = 'task 2: GLA'}]"),
+           question("title = 't'\nanswers = [{claim = 'd', comparison = 'task 1: GLA'}]"),
+           question("title = 't'\nasks = 'above'\nanswers = [{claim = 'c', comparison = 'task 1: GLA'}]"),
            claim("comparisons = [{a = 'gla', gaps = [10]}]"),
            claim("comparisons = [{a = 'gla', over = 'params'}]"),
            claim("comparisons = [{a = 'gla', match = 0.5}]"),
@@ -255,6 +261,8 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
     EXPECT_NE(line.find("c.toml"), std::string::npos) << line;
   }
   EXPECT_EQ(error_line([&] { parse_claims(claim("comparisons = [{a = 'gla'}]"), "c.toml"); }), "");
+  const std::string asked = question("title = 't'\nanswers = [{claim = 'c', comparison = 'task 1: GLA'}]");
+  EXPECT_EQ(error_line([&] { parse_claims(asked, "c.toml"); }), "");
 }
 
 }  // namespace

@@ -118,6 +118,8 @@ TEST(Comparison, IsOneOfAllOfItsClaimForHolm) {
                  [](Result& r) { set_accuracy(r, r.model == "gla" ? .5 + .03 + spread[r.grammar_seed - 1] : .5); });
   const ScaleVerdict v = judged(rows_from(runs), "attention_leads");
   EXPECT_EQ(v.with_runs, 1U);
+  const auto one = std::find_if(v.comparisons.begin(), v.comparisons.end(), [](const auto& c) { return c.has_runs(); });
+  EXPECT_EQ(one->words(), "contradicted (not after Holm)");
   EXPECT_EQ(v.contradicted, 0U);
   EXPECT_EQ(v.words(), "undecided");
 }

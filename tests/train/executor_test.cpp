@@ -81,14 +81,14 @@ TEST(Step, PadsSamplesOfUnequalLengthToFewShapes) {
   const auto trainer_of = [](const ResolvedConfig& config) { return Trainer(config.values, make_data(config.values)); };
   const Trainer equal = trainer_of(small_config());
   EXPECT_EQ(equal.padded(41), 41);
-  const Trainer unequal = trainer_of(small_config({"task.number=3", "task.gap_start=10"}));
-  for (const auto& [frames, padded] :
-       {std::pair<int64_t, int64_t>{40, 40}, {41, 48}, {226, 232}, {511, 512}, {513, 528}, {1300, 1312}, {2049, 2112}})
-    EXPECT_EQ(unequal.padded(frames), padded);
-  for (int64_t frames = 1; frames < 5000; ++frames) {
+  const Trainer unequal = trainer_of(small_config({"task.number=3"}));
+  std::set<int64_t> shapes;
+  for (int64_t frames = 1; frames <= 1024; ++frames) {
     EXPECT_GE(unequal.padded(frames), frames);
-    EXPECT_LE(unequal.padded(frames), unequal.padded(frames + 1));
+    shapes.insert(unequal.padded(frames));
   }
+  EXPECT_EQ(shapes.size(), 16U);
+  EXPECT_EQ(*shapes.rbegin(), 1024);
 }
 
 TEST(Step, KeepsParametersFromFirstNonFiniteUpdate) {

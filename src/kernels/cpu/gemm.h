@@ -100,7 +100,7 @@ template <class T, int R>
       });
 }
 
-// Larger depths are summed in several passes, so that one panel of A fits into the L1 cache.
+// Depth of a pass over turned rows of A, so that they fit into the L1 cache.
 inline constexpr int64_t kPanelDepth = 512;
 
 // R rows of C: A[R, depth] B[depth, width]. Only multiplication by lanes needs the rows turned.

@@ -1,0 +1,72 @@
+#include "findings/comparison_cells.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "base/number.h"
+#include "findings/page_text.h"
+
+namespace sb {
+namespace {
+
+std::string arm_figure(const Comparison& c, const ArmFigures& arm, const std::optional<Estimate>& figure) {
+  if (arm.gate_parameters) return grouped(static_cast<uint64_t>(*arm.gate_parameters));
+  if (!figure || figure->n == 0) return "–";
+  if (is_excess(c.statistic)) return signed_points(figure->mean);
+  if (c.statistic == Statistic::throughput) return grouped(static_cast<uint64_t>(figure->mean + .5));
+  if (c.statistic == Statistic::slope || is_order(c.statistic) || c.statistic == Statistic::drop)
+    return effect_text(c, figure->mean);
+  return share(figure->mean + arm.chance);
+}
+
+}  // namespace
+
+std::string where_text(const ScaleVerdict& stratum) {
+  return formatted("{}, {}", stratum.protocol, stratum.scale->name);
+}
+
+std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
+  const auto usual = stratum.scale->results.find("train.updates");
+  const int64_t updates = one.figures.updates;
+  const bool known = usual != stratum.scale->results.end();
+  const bool same = updates == 0 || (known ? usual->second == std::to_string(updates) : one.comparison->kind.empty());
+  return same ? where_text(stratum)
+              : formatted("{}, {} updates", where_text(stratum), grouped(static_cast<uint64_t>(updates)));
+}
+
+std::string first_figure(const ComparisonVerdict& one) {
+  return arm_figure(*one.comparison, one.figures.a, one.a);
+}
+
+std::string second_figure(const ComparisonVerdict& one) {
+  const Comparison& c = *one.comparison;
+  if (c.against_chance && one.a && one.a->n > 0) return formatted("chance {}", share(one.figures.a.chance));
+  return c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b);
+}
+
+std::string verdict_cell(const ComparisonVerdict& one) {
+  if (!one.comparison->reported) return cell(one.words());
+  return one.why == Withheld::untrained ? cell(formatted("reported ({})", one.withheld)) : "reported";
+}
+
+void say(std::vector<std::string>& lines, const std::string& line) {
+  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+}
+
+double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units) {
+  std::vector<double> out;
+  for (const auto& [unit, value] : values)
+    if (units.contains(unit)) out.push_back(value);
+  return out.empty() ? NAN : estimate(out).mean;
+}
+
+void add_notes(const ScaleVerdict& stratum, const ComparisonVerdict& one, std::vector<std::string>& lines) {
+  for (const auto& line : below_n_gram(one)) say(lines, formatted("{}: {}.", where_text(stratum, one), line));
+  for (const auto* arm : {&one.figures.a, &one.figures.b}) {
+    for (const auto& run : arm->failed) say(lines, "Failed, and excluded from means: " + cell(run) + ".");
+    for (const auto& run : arm->repeated) say(lines, "Repeated: " + cell(run) + ".");
+  }
+}
+
+}  // namespace sb

@@ -1,0 +1,26 @@
+// Cells of tables of comparisons, and the lines below such tables.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "findings/verdict.h"
+
+namespace sb {
+
+std::string where_text(const ScaleVerdict& stratum);  // "corrected, small"
+// The same, with the number of updates if it is not that of the scale, or of a kind at a scale without one:
+// "corrected, small, 900 updates".
+std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one);
+std::string first_figure(const ComparisonVerdict& one);   // of a: ".874", or "–"
+std::string second_figure(const ComparisonVerdict& one);  // of b, or the chance level
+std::string verdict_cell(const ComparisonVerdict& one);   // its words; "reported", and models that are not trained
+
+// The mean over the values of these grammars; NaN if there are none.
+double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units);
+
+void say(std::vector<std::string>& lines, const std::string& line);  // adds the line unless it is there
+// Adds models below the n-gram, failed runs and repeated ones.
+void add_notes(const ScaleVerdict& stratum, const ComparisonVerdict& one, std::vector<std::string>& lines);
+
+}  // namespace sb
