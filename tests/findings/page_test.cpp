@@ -167,7 +167,7 @@ TEST(FindingsPage, SaysWhichModelsDoBetterUnderOtherSettings) {
   EXPECT_TRUE(has(whole_page(rows_from(runs), shipped_claims(), "results/"), words));
   EXPECT_TRUE(lacks(whole_page(rows_from(runs), shipped_claims(), "results/"), "is the best model"));
   for (auto& run : runs)
-    if (run.result.model == "gla" && run.result.config.at("model.dropout") == "0.2") set_accuracy(run.result, .98);
+    if (run.result.model == "gla" && run.result.config.at("model.dropout") == "0.2") set_accuracy(run.result, .985);
   EXPECT_TRUE(has(whole_page(rows_from(runs), shipped_claims(), "results/"),
                   "With these runs, GLA is the best model, not Mamba2."));
 }
