@@ -70,7 +70,10 @@ Overview::Overview(const std::string& root, const Suite& suite, CostTable rates,
     }
     if (run.done) run.taken = time_taken(run.folder, *tree);
     look(run, config.values.train.updates);
-    if (run.taken) costs.learn(config.values, run.frames, run.size.flops, *run.taken);
+    // Another CPU says little about the speed of this one.
+    const bool own = run.folder == root + "/" + config.run_id;
+    if (run.taken && (own || config.values.train.device == DeviceKind::cuda))
+      costs.learn(config.values, run.frames, run.size.flops, *run.taken);
     runs.push_back(std::move(run));
   }
 }

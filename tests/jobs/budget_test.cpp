@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -13,6 +14,7 @@
 #include "jobs/suite_overview.h"
 #include "jobs/time_budget.h"
 #include "jobs/workers.h"
+#include "store/result.h"
 
 namespace sb {
 namespace {
@@ -215,6 +217,41 @@ TEST(Overview, EstimatesMakeTheTaskOfARunOnce) {
   for (int tick = 0; tick < 3; ++tick)
     EXPECT_NEAR(overview.seconds_left(suite, 1).value(), each / 1000 + each / 100 + 2 * 5, 1e-6);
   EXPECT_EQ(tasks_made, 2);
+}
+
+// A run in another folder took ten times as long as estimated.
+TEST(Overview, LearnsFromReusedRunsOnGpusOnly) {
+  std::string cpu_rates = kRates;
+  cpu_rates.replace(cpu_rates.find("\"cuda\""), 6, "\"cpu\"");
+  const auto size_of = [](const ResolvedConfig&) { return Size{1, 256.0 * 256}; };
+  for (const DeviceKind device : {DeviceKind::cuda, DeviceKind::cpu}) {
+    const test::TemporaryFolder folder;
+    Suite suite;
+    for (const char* id : {"0123456789abcdef", "fedcba9876543210"}) {
+      ResolvedConfig run;
+      run.values = run_of("gla", 256);
+      run.values.train.device = device;
+      run.run_id = id;
+      suite.runs.push_back(run);
+    }
+    const CostTable table(kRates + cpu_rates, "rates.toml", square);
+    const double alone = Overview(folder.path(), suite, table, size_of).estimate(suite, 1).value();
+    Result result;
+    result.run_id = suite.runs[0].run_id;
+    result.status = "done";
+    result.model = "gla";
+    result.width = result.layers = result.states = 1;
+    result.made.emplace().total_seconds = 10 * alone;
+    result.made->shared_by = 1;
+    const std::string elsewhere = folder.file("elsewhere");
+    std::filesystem::create_directory(elsewhere);
+    std::ofstream(elsewhere + "/result.json") << result_text(result);
+    KnownRuns known;
+    known.folders[result.run_id] = elsewhere;
+    const Overview overview(folder.path(), suite, table, size_of, known);
+    ASSERT_EQ(overview.done(), 1U);
+    EXPECT_NEAR(overview.estimate(suite, 1).value(), (device == DeviceKind::cuda ? 10 : 1) * alone, 1e-6);
+  }
 }
 
 TEST(CostTable, ReportsInvalidTablesInOneLine) {
