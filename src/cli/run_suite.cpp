@@ -36,7 +36,9 @@ Overview overview_of(const SuiteOptions& options, const Suite& suite, const Know
 }
 
 Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns& known) {
-  const Overview overview = overview_of(options, suite, known);
+  Overview overview = overview_of(options, suite, known);
+  const Division division = divide(options, suite, overview);
+  share_machine(overview, options, division);
   const std::vector<std::string> names = run_names(suite.runs, suite.axes);
   TextTable table({}, "llrll");
   for (size_t i = 0; i < suite.runs.size(); ++i) {
@@ -55,8 +57,9 @@ Exit list_runs(const SuiteOptions& options, const Suite& suite, const KnownRuns&
   if (begun > 0) line += std::to_string(begun) + " begun, ";
   if (damaged > 0) line += std::to_string(damaged) + " damaged, ";
   line += std::to_string(overview.count("missing")) + " missing";
-  if (const auto left = overview.seconds_left(suite, 1); overview.done() < suite.runs.size())
-    line += left ? ", estimate one after another " + duration_text(*left) +
+  if (const auto left = overview.seconds_left(suite, division.jobs); overview.done() < suite.runs.size())
+    line += left ? ", estimate " + duration_text(*left) + ", " +
+                       (division.jobs == 1 ? "one after another" : std::to_string(division.jobs) + " at a time") +
                        " (by configs/rates.toml and the runs finished here)"
                  : ", time unknown";
   complain(line);

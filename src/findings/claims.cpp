@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "config/config_file.h"
 #include "findings/comparison_reader.h"
@@ -142,6 +143,7 @@ Question question_of(const TomlValue& block) {
     if (const auto* list = member.value.list())
       for (const auto& row : *list) {
         auto& answer = out.answers.emplace_back();
+        answer.place = row.place.text();
         read_members(row, {{"claim", id_into(answer.claim)}, {"comparison", text_into(answer.comparison, 1000)}});
       }
   };
@@ -187,15 +189,21 @@ void check_scales(const Claims& claims, const std::string& path) {
   }
 }
 
-void check_questions(const Claims& claims, const std::string& path) {
+void check_questions(const Claims& claims) {
   for (const auto& question : claims.questions)
     for (const auto& answer : question.answers) {
+      std::vector<std::string> names;
       const Claim* claim = claims.find(answer.claim);
-      if (!claim || std::none_of(claim->comparisons.begin(), claim->comparisons.end(),
-                                 [&](const Comparison& one) { return one.name() == answer.comparison; }))
-        throw bad_input("claims",
-                        formatted("question '{}': claim '{}' has no comparison '{}', {}", printable(question.title),
-                                  printable(answer.claim), printable(answer.comparison, 200), printable(path, 200)));
+      if (!claim) {
+        for (const auto& each : claims.claims) names.push_back(each.id);
+        throw bad_input("claims", formatted("no claim '{}'{}, {}", printable(answer.claim),
+                                            did_you_mean(answer.claim, names), answer.place));
+      }
+      for (const auto& one : claim->comparisons) names.push_back(one.name());
+      if (std::find(names.begin(), names.end(), answer.comparison) == names.end())
+        throw bad_input("claims", formatted("claim '{}' has no comparison '{}', the nearest is '{}', {}", claim->id,
+                                            one_line(answer.comparison),
+                                            nearest_first(answer.comparison, names).front(), answer.place));
     }
 }
 
@@ -341,7 +349,7 @@ Claims parse_claims(std::string_view text, const std::string& path) {
     throw bad_input("claims", "expected [[scale]] and [[claim]], " + printable(path, 200));
   check_scales(out, path);
   check_published(out, path);
-  check_questions(out, path);
+  check_questions(out);
   return out;
 }
 

@@ -185,6 +185,7 @@ struct PublishedFigures {
 struct Question {
   struct Answer {
     std::string claim, comparison;  // the id of one, the name of the other
+    std::string place;              // in the file
   };
   std::string title, note;
   std::vector<Answer> answers;

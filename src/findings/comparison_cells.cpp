@@ -29,8 +29,7 @@ std::string where_text(const ScaleVerdict& stratum) {
 std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
   const auto usual = stratum.scale->results.find("train.updates");
   const int64_t updates = one.figures.updates;
-  const bool known = usual != stratum.scale->results.end();
-  const bool same = updates == 0 || (known ? usual->second == std::to_string(updates) : one.comparison->kind.empty());
+  const bool same = updates == 0 || (usual != stratum.scale->results.end() && usual->second == std::to_string(updates));
   return same ? where_text(stratum)
               : formatted("{}, {} updates", where_text(stratum), grouped(static_cast<uint64_t>(updates)));
 }

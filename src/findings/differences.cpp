@@ -29,7 +29,7 @@ std::string bounds_cells(const ComparisonVerdict& one) {
 std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
   std::vector<std::string> names, below;
-  bool exploratory = false;
+  bool exploratory = false, reported = false;
   for (const auto& question : claims.questions) {
     std::string own;
     for (const auto& answer : question.answers)
@@ -40,10 +40,11 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
             const Comparison& c = *one.comparison;
             if (stratum.protocol != corrected_protocol || c.name() != answer.comparison || !one.has_runs()) continue;
             own += formatted("| {} | {}, {} | {} | {} | {} {} | {} | {} | {}{} |\n", cell(c.name()),
-                             stratum.scale->name, evidence_text(one), first_figure(one), second_figure(one),
+                             where_text(stratum, one), evidence_text(one), first_figure(one), second_figure(one),
                              one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", unit_text(c), interval_text(one),
                              bounds_cells(one), verdict_cell(one), stratum.exploratory ? " (exploratory)" : "");
             exploratory |= stratum.exploratory;
+            reported |= c.reported;
             add_notes(stratum, one, below);
           }
       }
@@ -53,12 +54,13 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
   }
   if (rows.empty()) return "";
   std::string out =
-      "Corrected protocol, at three [scales](experiments.md#scales). The rows repeat comparisons of the "
-      "[claims](findings/claims.md), which list more of them. Intervals are not corrected for the number of rows.\n\n"
+      "The rows repeat comparisons of the [claims](findings/claims.md), which list more of them, at three "
+      "[scales](experiments.md#scales). Intervals are not corrected for the number of rows.\n\n"
       "| difference | runs | a | b | a − b | 95 % interval | n-gram | ceiling | verdict |\n"
       "|---|---|---:|---:|---:|---:|---:|---:|---|\n" +
       rows;
   if (!names.empty()) out += "\n" + joined(names, " ") + "\n";
+  if (reported) out += "\n*Reported*: no claim asks for this difference, so it has no verdict.\n";
   if (exploratory) out += "\n" + exploratory_text();
   return below.empty() ? out : out + "\n" + bullets(below);
 }
@@ -66,49 +68,70 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
 // The elements before the first wrong symbol of task 3, and all.
 constexpr int no_wrong_symbols = 50, all_elements = 200;
 
-// "72 to 74 % at `paper` (7 models, 1 grammar)" for every scale: the accuracy on the later elements, divided by that on
-// the first ones.
-std::string kept_text(const Rows& rows, const Claims& claims, int task) {
-  std::vector<std::string> out;
-  for (const auto& scale : claims.scales) {
-    if (scale.name == "quick") continue;
-    std::vector<double> kept;
-    std::set<Unit> grammars;
-    for (const auto& model : paper_models()) {
-      Comparison c;
-      c.a = {ArmModel{model, {}, {}}};
-      c.task = task;
-      c.keys = {{"task.length", std::to_string(all_elements)}};
-      if (task == 3) c.keys["task.gap_start"] = std::to_string(no_wrong_symbols);
-      const auto all = figures_of(rows, claims, scale, corrected_protocol, c).effects;
-      c.first = no_wrong_symbols;
-      const auto before = figures_of(rows, claims, scale, corrected_protocol, c).effects;
-      double early = 0, late = 0;
-      for (const auto& [unit, accuracy] : before)
-        if (const auto at = all.find(unit); at != all.end()) {
-          early += accuracy * (all_elements - no_wrong_symbols);
-          late += at->second * all_elements - accuracy * no_wrong_symbols;
-          grammars.insert(unit);
-        }
-      if (early > 0) kept.push_back(late / early);
+// Accuracies of models and of the n-gram on a task at one scale, with the share of the accuracy on the first elements
+// that models keep on the later ones.
+struct Kept {
+  std::vector<double> shares;  // by model
+  std::set<Unit> grammars;
+  double n_gram = NAN;  // on all elements
+};
+
+Kept kept_at(const Rows& rows, const Claims& claims, const Scale& scale, int task) {
+  Kept out;
+  for (const auto& model : paper_models()) {
+    Comparison c;
+    c.a = {ArmModel{model, {}, {}}};
+    c.task = task;
+    c.keys = {{"task.length", std::to_string(all_elements)}};
+    if (task == 3) c.keys["task.gap_start"] = std::to_string(no_wrong_symbols);
+    const Figures figures = figures_of(rows, claims, scale, corrected_protocol, c);
+    c.first = no_wrong_symbols;
+    const auto before = figures_of(rows, claims, scale, corrected_protocol, c).effects;
+    double early = 0, late = 0;
+    for (const auto& [unit, accuracy] : before)
+      if (const auto at = figures.effects.find(unit); at != figures.effects.end()) {
+        early += accuracy * (all_elements - no_wrong_symbols);
+        late += at->second * all_elements - accuracy * no_wrong_symbols;
+        out.grammars.insert(unit);
+      }
+    if (early > 0) {
+      out.shares.push_back(late / early);
+      out.n_gram = mean_over(figures.a.n_grams, before);
     }
-    if (kept.size() < 2) continue;
-    const auto [least, most] = std::minmax_element(kept.begin(), kept.end());
-    const std::string low = fixed(*least * 100, 0), high = fixed(*most * 100, 0);
-    out.push_back(formatted("{}{} % at {} ({}, {})", low, low == high ? "" : " to " + high, code(scale.name),
-                            counted(kept.size(), "model"), counted(grammars.size(), "grammar")));
   }
-  return and_list(out);
+  return out;
+}
+
+// "86 to 94 % of it at `small` (7 models, 4 grammars)"
+std::string kept_text(const Kept& kept, const Scale& scale) {
+  const auto [least, most] = std::minmax_element(kept.shares.begin(), kept.shares.end());
+  const std::string low = fixed(*least * 100, 0), high = fixed(*most * 100, 0);
+  return formatted("{}{} % at {} ({}, {})", low, low == high ? "" : " to " + high, code(scale.name),
+                   counted(kept.shares.size(), "model"), counted(kept.grammars.size(), "grammar"));
 }
 
 std::string wrong_symbols_text(const Rows& rows, const Claims& claims) {
-  const std::string with = kept_text(rows, claims, 3), without = kept_text(rows, claims, 1);
+  std::vector<std::string> with, without, n_grams;
+  for (const auto& scale : claims.scales) {
+    if (scale.name == "quick") continue;
+    const Kept wrong = kept_at(rows, claims, scale, 3), right = kept_at(rows, claims, scale, 1);
+    if (wrong.shares.size() < 2) continue;
+    with.push_back(kept_text(wrong, scale));
+    if (right.shares.size() < 2) continue;
+    without.push_back(kept_text(right, scale));
+    if (std::isnan(wrong.n_gram) || std::isnan(right.n_gram)) continue;
+    // The n-gram's accuracy on the first elements is not recorded; on task 1 they have the same distribution.
+    const double late = (wrong.n_gram * all_elements - right.n_gram * no_wrong_symbols) /
+                        (right.n_gram * (all_elements - no_wrong_symbols));
+    n_grams.push_back(formatted("{} % at {}", fixed(late * 100, 0), code(scale.name)));
+  }
   if (with.empty()) return "";
-  std::string out = formatted(
-      "On task 3 wrong symbols begin at element {}. From there on, accuracy is {} of what it is on the elements "
-      "before.",
-      no_wrong_symbols, with);
-  if (!without.empty()) out += formatted(" On task 1, which has no wrong symbols, it is {}.", without);
+  std::string out =
+      formatted("On task 3 wrong symbols begin at element {}. From there on, models keep {} of their earlier accuracy.",
+                no_wrong_symbols, and_list(with));
+  if (!without.empty()) out += formatted(" On task 1, which has no wrong symbols, they keep {}.", and_list(without));
+  if (!n_grams.empty())
+    out += formatted(" The n-gram keeps about {}, if its earlier accuracy is that of task 1.", and_list(n_grams));
   return out + "\n";
 }
 
@@ -118,7 +141,7 @@ std::string differences_section(const Rows& rows, const Claims& claims, const st
   std::vector<std::string> parts;
   for (const std::string& text : {questions_table(claims, verdicts), wrong_symbols_text(rows, claims)})
     if (!text.empty()) parts.push_back(text);
-  return parts.empty() ? "" : "\n## Which differences were measured?\n\n" + joined(parts, "\n");
+  return "\n## Which differences were measured?\n\n" + (parts.empty() ? "No runs yet.\n" : joined(parts, "\n"));
 }
 
 }  // namespace sb

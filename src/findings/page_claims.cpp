@@ -198,8 +198,8 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
         exploratory |= stratum.exploratory;
       }
   if (rows.empty()) return "";
-  return "| decided comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" +
-         rows + (exploratory ? "\n" + exploratory_text() : "");
+  return "| comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" + rows +
+         (exploratory ? "\n" + exploratory_text() : "");
 }
 
 std::string exploratory_text() {

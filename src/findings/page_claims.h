@@ -39,7 +39,7 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
 // Introduction and summary: what was reproduced, what changed, and the verdicts.
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const PaperComparison& reproduction, const PaperComparison& corrections);
-// Questions with the comparisons that answer them, and accuracy after wrong symbols; empty without runs.
+// Questions with the comparisons that answer them, and accuracy after wrong symbols.
 std::string differences_section(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts);
 
 }  // namespace sb

@@ -76,19 +76,31 @@ std::string side_text(const std::vector<Gain>& all, bool above) {
                    model_title(side.front().model), points(side.back()), model_title(side.back().model));
 }
 
-// "Models that differ by more than 1 point are in the paper's order, except that Mamba is above GLA."
+// "No two models that differ by more than 1 point are in another order than in the paper. Mamba and Gated DeltaProduct
+// differ by more in the paper only." Below 1 point, models have no order.
 std::string order_text(const std::vector<Gain>& all) {
   constexpr size_t most_named = 3;
-  std::vector<std::string> changed;
+  std::vector<std::string> changed, closer;
   for (const auto& x : all)
-    for (const auto& y : all)
+    for (const auto& y : all) {
       if (x.to > y.to + order_gap && x.from < y.from)
         changed.push_back(formatted("{} is above {}", model_title(x.model), model_title(y.model)));
-  if (changed.size() > most_named)
-    return formatted("{} of {} pairs of models differ by more than {} point in another order than the paper's.",
-                     changed.size(), all.size() * (all.size() - 1) / 2, fixed(order_gap * 100, 0));
-  return formatted("Models that differ by more than {} point are in the paper's order{}.", fixed(order_gap * 100, 0),
-                   changed.empty() ? "" : ", except that " + and_list(changed));
+      if (x.from > y.from + order_gap && x.to <= y.to + order_gap && x.to >= y.to - order_gap)
+        closer.push_back(formatted("{} and {}", model_title(x.model), model_title(y.model)));
+    }
+  const std::string gap = fixed(order_gap * 100, 0);
+  std::string out =
+      changed.empty()
+          ? formatted("No two models that differ by more than {} point are in another order than in the paper.", gap)
+      : changed.size() <= most_named
+          ? formatted("Models that differ by more than {} point are in the paper's order, except that {}.", gap,
+                      and_list(changed))
+          : formatted("{} of {} pairs of models differ by more than {} point in another order than the paper's.",
+                      changed.size(), all.size() * (all.size() - 1) / 2, gap);
+  if (closer.empty()) return out;
+  return out + (closer.size() <= most_named
+                    ? formatted(" Only in the paper do these differ by more: {}.", joined(closer, "; "))
+                    : formatted(" Only in the paper do {} other pairs differ by more.", closer.size()));
 }
 
 // "Mamba has a lower learning rate, because training collapsed at 0.001." for models whose run in the table has a lower
@@ -239,36 +251,42 @@ std::string new_best(const ResultsTable& table, int task) {
   return formatted(" With these runs, {} is the best model, not {}.", with_better->name, as_run->name);
 }
 
-// The deviations with the largest measured costs.
+// The faults that were measured to cost at least 1 point, and those that were not measured.
 std::string costs(const std::vector<ClaimVerdict>& deviations) {
-  struct Cost {
-    double effect;
-    std::string title, model, place;
-  };
-  std::vector<Cost> found;
-  for (const auto& verdict : deviations)
+  std::vector<std::string> parts, unmeasured;
+  size_t measured = 0;
+  for (const auto& verdict : deviations) {
+    if (!verdict.claim->in_code) continue;
+    std::vector<std::string> places;
+    std::map<std::string, std::vector<std::string>> by_place;
+    bool any = false;
     for (const auto& stratum : verdict.scales)
-      for (const auto& one : stratum.comparisons)
-        if (one.effect.n > 0 && !one.failed() && verdict.claim->in_code)
-          found.push_back(
-              {one.effect.mean, verdict.claim->title, model_title(one.comparison->a.front().model),
-               formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name),
-                         one.effect.n, one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval")});
-  std::erase_if(found, [](const Cost& cost) { return cost.effect > -costly; });
-  if (found.empty()) return "";
-  std::stable_sort(found.begin(), found.end(), [](const Cost& a, const Cost& b) { return a.effect < b.effect; });
-  found.resize(std::min<size_t>(3, found.size()));
-  std::vector<std::string> parts;
-  while (!found.empty()) {  // one part for all models with the same deviation and place
-    const Cost first = found.front();
-    const auto together = [&first](const Cost& c) { return c.title == first.title && c.place == first.place; };
-    std::vector<std::string> models;
-    for (const Cost& cost : found)
-      if (together(cost)) models.push_back(formatted("{} points for {}", fixed(-cost.effect * 100, 1), cost.model));
-    std::erase_if(found, together);
-    parts.push_back(formatted("{}, {} {}", first.title, and_list(models), first.place));
+      for (const auto& one : stratum.comparisons) {
+        if (one.effect.n == 0 || one.failed()) continue;
+        any = true;
+        if (one.effect.mean > -costly) continue;
+        const std::string place =
+            formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name),
+                      one.effect.n, one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval");
+        if (!by_place.contains(place)) places.push_back(place);
+        by_place[place].push_back(formatted("{} points for {}", fixed(-one.effect.mean * 100, 1),
+                                            model_title(one.comparison->a.front().model)));
+      }
+    if (any)
+      ++measured;
+    else
+      unmeasured.push_back(verdict.claim->title);
+    for (auto& place : places) place = formatted("{} {}", and_list(by_place[place]), place);
+    if (!places.empty()) parts.push_back(formatted("{}: {}", verdict.claim->title, joined(places, "; ")));
   }
-  return "The costliest faults, measured one at a time: " + joined(parts, "; ") + ".";
+  if (measured == 0) return "";
+  std::string out =
+      parts.empty()
+          ? formatted("None of {} faults that were measured alone costs a point.", measured)
+          : formatted("Of {} faults that were measured alone, {} at least a point where measured. {}.", measured,
+                      parts.size() == 1 ? "one costs" : formatted("{} cost", parts.size()), joined(parts, ". "));
+  if (!unmeasured.empty()) out += formatted(" Not measured: {}.", joined(unmeasured, "; "));
+  return out + " The [details](findings/details.md#deviations-from-the-published-protocol) list models and scales.";
 }
 
 }  // namespace
@@ -291,12 +309,11 @@ PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const 
   }
   if (!unrun.empty())
     lines.push_back(formatted("Task{} {}: no runs yet.", unrun.size() == 1 ? "" : "s", and_list(unrun)));
-  out.notes.insert(out.notes.begin(),
-                   "The paper's numbers are the best of six settings, chosen on its test set, over seeds 1 to 4. The "
-                   "reproduced delta family trains in bfloat16, as published; the other models train in mixed "
-                   "precision, where the published code uses float32.");
-  out.text = formatted("**Is the paper reproduced?** Published protocol, the paper's scale{}:\n\n",
-                       grammars == 1 ? ", one run per model, on grammar 1 (so there are no intervals)" : "") +
+  out.text = formatted(
+                 "**Is the paper reproduced?** Published protocol, the paper's scale{}. The paper's numbers are "
+                 "means over seeds 1 to 4, which also draw the grammars, of the best of six settings, chosen on its "
+                 "test set.\n\n",
+                 grammars == 1 ? ", one run per model, on grammar 1, so there are no intervals" : "") +
              bullets(lines);
   return out;
 }
@@ -306,6 +323,7 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
   const std::vector<Choice> choices = choices_of(rows, claims);
   std::vector<std::string> lines;
   PaperComparison out;
+  size_t most_grammars = 0;
   std::map<std::string, int> found_on;  // by model and learning rate: the task on which the rate was found
   for (int task = 1; task <= 3; ++task) {
     std::vector<Gain> moved;
@@ -315,6 +333,7 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
       const Figures corrected = figures_of_model(rows, claims, corrected_protocol, model, task);
       const auto d = gain_between(model, published, corrected);
       any |= d.has_value();
+      most_grammars = std::max({most_grammars, published.effects.size(), corrected.effects.size()});
       if (d && std::abs(d->size()) > moved_far) moved.push_back(*d);
     }
     if (!any) continue;
@@ -338,10 +357,10 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
         worse.push_back(
             formatted("{} ({} against {})", row.name, share(*at->second.better), share(*at->second.accuracy)));
     if (!worse.empty())
-      notes.push_back(
-          formatted("Another run is better for {}. The footnotes give its settings. Which of them decides "
-                    "was not measured.{}",
-                    and_list(worse), new_best(table, task)));
+      notes.push_back(formatted(
+          "Another run is better by more than {} point for {}. The footnotes give its settings. Which setting "
+          "makes the difference was not measured.{}",
+          fixed(clearly_better * 100, 0), and_list(worse), new_best(table, task)));
     if (!notes.empty()) out.notes.push_back(formatted("Task {}, corrected: {}", task, joined(notes, " ")));
   }
   if (lines.empty()) {
@@ -352,8 +371,10 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
   }
   if (const std::string line = costs(deviations); !line.empty()) lines.push_back(line);
   out.text =
-      "**What do the corrections change?** Besides the faults, the learning rate changes and for some models the "
-      "residual. The differences are the combined effect:\n\n" +
+      formatted(
+          "**What do the corrections change?** Besides the faults, the learning rate changes and for some models "
+          "the residual. The differences are the combined effect{}:\n\n",
+          most_grammars == 1 ? ", of one run of each protocol" : "") +
       bullets(lines);
   return out;
 }

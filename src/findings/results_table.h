@@ -19,6 +19,7 @@ const char* to_string(ResultColumn column);
 
 using ResultPlace = std::pair<int, ResultColumn>;  // task and column
 constexpr int result_tasks = 4;
+constexpr double clearly_better = .01;  // margin by which other runs of a model must be better for a footnote
 constexpr ResultColumn result_columns[] = {ResultColumn::paper, ResultColumn::reproduced, ResultColumn::corrected};
 
 struct ResultValue {
@@ -58,8 +59,9 @@ using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
 // have the paper's switches, this scale with its `results` keys, and exactly this protocol. Of several groups, the one
 // with the most grammars is used, then the one with more updates, then the larger, then the first. Collapsed and
 // diverged runs are excluded; a footnote names them. Runs that collapsed at another learning rate are named too, a
-// better run of the model under other settings, models below the n-gram on tasks 1 to 3, and, at the scale of the
-// choices, clearly better settings on the choices' grammar. Lines below the table give learning rates and residuals.
+// better run of the model under other settings, a better learning rate on some of the grammars, models below the
+// n-gram, and, at the scale of the choices, clearly better settings on the choices' grammar. Lines below the table give
+// learning rates and residuals.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol);
 
 }  // namespace sb

@@ -13,7 +13,7 @@ namespace sb {
 namespace {
 
 // How far the chosen settings can be trusted; empty if no model was best at an edge.
-std::string caveat(const std::vector<Choice>& choices) {
+std::string caveat(const Claims& claims, const std::vector<Choice>& choices) {
   size_t chosen = 0, edges = 0, largest = 0;
   for (const auto& choice : choices) {
     chosen += choice.chosen;
@@ -24,12 +24,14 @@ std::string caveat(const std::vector<Choice>& choices) {
   }
   if (edges == 0) return "";
   return formatted(
-      "Settings were chosen on task 1. There, {} of {} models were best at the {} learning rate tried. A verdict is "
-      "withheld if better settings, as tried on task 3, might change it.",
+      "Settings were chosen on task 1. There, {} of {} models were best at the {} learning rate tried. A verdict on "
+      "accuracies at {} is withheld if better settings, as tried on task 3, might change it; other verdicts are not "
+      "checked for this.",
       edges, chosen,
       largest == edges ? "largest"
       : largest == 0   ? "smallest"
-                       : "largest or smallest");
+                       : "largest or smallest",
+      code(claims.choice_scale));
 }
 
 // " (in 1 of 3)" if the verdict is about some of the parts.
@@ -90,12 +92,13 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       if (const auto& all = titles[static_cast<size_t>(verdict)]; !all.empty())
         parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, and_list(all)));
     if (!undecided.empty())
-      parts.push_back(
-          formatted("Undecided ({}): claim{} {}.", where, undecided.size() == 1 ? "" : "s", numbers_text(undecided)));
+      parts.push_back(formatted("Undecided ({}): [claim{}](#the-papers-claims) {}.", where,
+                                undecided.size() == 1 ? "" : "s", numbers_text(undecided)));
     if (!blocked.empty())
       parts.push_back(formatted(
-          "Undecided, and more grammars alone cannot support them ({}): claim{} {}. Some of their comparisons "
-          "are at the ceiling, have a model below the n-gram, or depend on settings that are open.",
+          "Undecided, and further grammars would not be enough ({}): [claim{}](#the-papers-claims) {}. Some of their "
+          "comparisons are at the ceiling, have a model below the n-gram, depend on settings that are open, or have "
+          "effects too close to the smallest difference that matters.",
           where, blocked.size() == 1 ? "" : "s", numbers_text(blocked)));
     if (parts.empty()) continue;
     if (!more) {
@@ -120,7 +123,7 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
     lines.push_back(formatted("Only one grammar was run, so no claim is decided: {}.", and_list(single)));
   if (!counted.empty()) lines.push_back(formatted("Counted, not trained: {}.", and_list(counted)));
   if (lines.empty()) return "No claim of the paper has runs of either protocol yet.\n";
-  if (const std::string line = caveat(choices); !line.empty()) lines.push_back(line);
+  if (const std::string line = caveat(claims, choices); !line.empty()) lines.push_back(line);
   std::vector<std::string> scales;
   for (const auto& scale : claims.scales)
     if (scale.name != "quick") scales.push_back(formatted("{} has {}", code(scale.name), scale.title));
@@ -132,15 +135,23 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const PaperComparison& reproduction, const PaperComparison& corrections) {
   return "The paper *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)) "
-         "compares seven sequence models on four tasks. It draws conclusions about gates, forgetting, channel mixing "
-         "and attention. This page repeats its experiments with two protocols:\n\n"
+         "compares seven sequence models and draws conclusions about gates, forgetting, channel mixing and attention. "
+         "On its [tasks](benchmark.md), models name the hidden states of a random automaton with ambiguous symbols. "
+         "Task 2 adds gaps of blanks and noise, task 3 wrong symbols, and task 4 tests the networks of task 2 on "
+         "longer "
+         "gaps. Two references go with every accuracy: the *ceiling* is the best that a causal model can expect, and "
+         "the *n-gram* counts the training samples.\n\n"
+         "This page repeats part of the experiments with two protocols:\n\n"
          "- *Published*: training as in the published code, with four of its faults. Dropout stops, the first learning "
          "rate is 0, the Transformer has a double residual, and the delta family trains in bfloat16. The runs use this "
-         "program's kernels, and gap decisions that do not repeat.\n"
+         "program's kernels, mixed precision where the published code uses float32, and gap decisions that do not "
+         "repeat.\n"
          "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "
-         "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. If training "
-         "failed with them, the learning rate is lower.\n\n"
-         "All runs are tested on unseen samples. [Claims](findings/claims.md) shows every comparison, "
+         "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. A model whose "
+         "training failed with them has a lower learning rate.\n\n"
+         "All runs are tested on unseen samples. [Which differences were "
+         "measured](#which-differences-were-measured) answers questions, [claims](findings/claims.md) shows every "
+         "comparison, "
          "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
          "defines the words.\n\n## In short\n\n" +
          reproduction.text + "\n" + corrections.text + "\n" + conclusions(claims, verdicts, choices_of(rows, claims));

@@ -47,6 +47,11 @@ std::optional<UntrainedModel> worst_of(const Comparison& c, const Arm& models, c
   return out;
 }
 
+std::optional<UntrainedModel> both(const std::optional<UntrainedModel>& a, const std::optional<UntrainedModel>& b) {
+  if (!a || !b) return a ? a : b;
+  return UntrainedModel{{a->models[0], b->models[0]}, a->words + "; " + b->words};
+}
+
 }  // namespace
 
 bool needs_trained_models(const Comparison& c) {
@@ -87,10 +92,15 @@ OwnTest mean_test(const std::vector<OwnTest>& runs) {
 std::optional<UntrainedModel> untrained_model(const Comparison& c, const Figures& figures) {
   for (const auto& other : c.with)
     if (auto out = worst_of(other, c.a, figures.b)) return out;
-  auto a = c.a_may_fail ? std::nullopt : worst_of(c, c.a, figures.a);
-  const auto b = c.b_may_fail ? std::nullopt : worst_of(c, c.b, figures.b);
-  if (!a || !b) return a ? a : b;
-  return UntrainedModel{{a->models[0], b->models[0]}, a->words + "; " + b->words};
+  return both(c.a_may_fail ? std::nullopt : worst_of(c, c.a, figures.a),
+              c.b_may_fail ? std::nullopt : worst_of(c, c.b, figures.b));
+}
+
+std::optional<UntrainedModel> failing_model(const Comparison& c, const Figures& figures) {
+  if (c.kind.empty()) return std::nullopt;
+  Comparison usual = c;
+  usual.in_distribution.reset();
+  return both(worst_of(usual, c.a, figures.a), worst_of(usual, c.b, figures.b));
 }
 
 }  // namespace sb

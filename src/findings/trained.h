@@ -37,5 +37,7 @@ struct UntrainedModel {
 // The models that did not learn their own distribution, the worst of each arm; nullopt: all did. Arms of which the
 // claim asks a low accuracy are not judged.
 std::optional<UntrainedModel> untrained_model(const Comparison& comparison, const Figures& figures);
+// Models on a kind that did not learn it by the usual bounds, whatever the claim allows.
+std::optional<UntrainedModel> failing_model(const Comparison& comparison, const Figures& figures);
 
 }  // namespace sb

@@ -130,6 +130,8 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
     }
   }
   if (out.why == Withheld::no) out.verdict = by_interval;
+  if (out.verdict != Verdict::undecided)
+    if (const auto failing = failing_model(comparison, out.figures)) out.failing = failing->words;
   return out;
 }
 
@@ -190,9 +192,11 @@ void say_what_decides(ComparisonVerdict& v) {
   else if (needed && *needed > v.effect.n)
     v.decides.push_back(formatted("{} more {}{}, {} in all, if effect and spread stay as they are",
                                   *needed - v.effect.n, c.unit(), *needed - v.effect.n == 1 ? "" : "s", *needed));
-  else
+  else {
+    v.too_close = true;
     v.decides.push_back(
         formatted("not even 1,000 {}s: the effect is too close to the smallest difference that matters", c.unit()));
+  }
 }
 
 void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
@@ -317,7 +321,8 @@ bool ScaleVerdict::has_one_grammar() const {
 
 bool ScaleVerdict::needs_more_than_grammars() const {
   return std::any_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
-    return !one.comparison->reported && one.why != Withheld::no && one.why != Withheld::few_grammars;
+    return !one.comparison->reported &&
+           (one.too_close || (one.why != Withheld::no && one.why != Withheld::few_grammars));
   });
 }
 

@@ -57,6 +57,8 @@ struct ComparisonVerdict {
   bool exact = false;                // an exact statistic, without interval
   Withheld why = Withheld::no;
   std::string withheld = {};            // the same in words: "at the ceiling", "two grammars"
+  std::string failing = {};             // of a decided comparison: models that may fail on their own test, and do
+  bool too_close = false;               // not even 1,000 grammars would decide
   bool held = true;                     // false: the verdict does not survive Holm's correction, and is in no count
   std::vector<std::string> open;        // titles of models whose settings might still change the verdict
   Verdict as_run = Verdict::undecided;  // the verdict that they withhold

@@ -46,8 +46,8 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
   TextTable table({"comparison", "effect", "asked", "95 % interval", "evidence", "verdict"}, "lrrrll");
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
-    table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", asks_text(c), interval_text(one),
-               evidence_text(one), one.words() + (c.reported ? " (reported)" : "")});
+    table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", c.reported ? "" : asks_text(c),
+               interval_text(one), evidence_text(one), c.reported ? "reported" : one.words()});
   }
   const std::string text = table.text();
   for (size_t at = 0; at < text.size();) {
@@ -68,7 +68,8 @@ std::string verdict_line(const ClaimVerdict& verdict) {
                                       : "undecided (no runs)";
   std::vector<std::pair<std::string, std::vector<std::string>>> places;  // by words, in the order of the scales
   for (const auto& scale : verdict.scales) {
-    const std::string words = scale.words(), place = formatted("{}, {}", scale.scale->name, scale.protocol);
+    const std::string words = scale.words() + (scale.exploratory ? " (exploratory)" : ""),
+                      place = formatted("{}, {}", scale.scale->name, scale.protocol);
     auto it = std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == words; });
     if (it == places.end()) it = places.insert(places.end(), {words, {}});
     it->second.push_back(place);

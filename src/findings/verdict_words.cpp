@@ -51,7 +51,7 @@ std::string interval_text(const ComparisonVerdict& v) {
 }
 
 std::string ComparisonVerdict::words() const {
-  const std::string reason = withheld.empty() && !held ? "not after Holm" : withheld;
+  const std::string reason = !withheld.empty() ? withheld : !held ? "not after Holm" : failing;
   return reason.empty() ? to_string(verdict) : formatted("{} ({})", to_string(verdict), reason);
 }
 

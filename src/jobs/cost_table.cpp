@@ -114,9 +114,12 @@ CostTable CostTable::shipped(const std::string& folder, const Flops& flops) {
 
 void CostTable::learn(const RunConfig& run, const RunFrames& frames, double flops, const TimeTaken& taken) {
   const auto by_rates = seconds_on(run.train.device, run, frames, flops);
-  if (taken.diverged || !taken.shared_by || !(taken.seconds > 0) || !by_rates) return;
+  const bool on_cpu = run.train.device == DeviceKind::cpu;
+  const auto sharing = on_cpu ? taken.threads : taken.shared_by;
+  if (taken.diverged || !sharing || !(taken.seconds > 0) || !by_rates) return;
+  const auto count = static_cast<double>(std::max<int64_t>(1, *sharing));
   for (const auto& key : likeness(run, flops)) {
-    measured_[key].taken += taken.seconds / static_cast<double>(std::max<int64_t>(1, *taken.shared_by));
+    measured_[key].taken += taken.seconds * (on_cpu ? count / rated_cores : 1 / count);
     measured_[key].by_rates += *by_rates;
   }
 }

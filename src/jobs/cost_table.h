@@ -41,7 +41,10 @@ struct TimeTaken {
   double seconds = 0;
   bool diverged = false;
   std::optional<int64_t> shared_by = {};  // concurrent runs on its device, including this run; absent: not known
+  std::optional<int64_t> threads = {};    // of a run on a CPU; absent: not known
 };
+
+constexpr double rated_cores = 2;  // of the CPUs whose rates are known, all of them busy
 
 class CostTable {
  public:
@@ -53,13 +56,14 @@ class CostTable {
   // Reads the rates in the folder of shipped configs. If `folder` is empty (not found), the table has no rates.
   static CostTable shipped(const std::string& folder, const Flops& flops);
 
-  // A finished run corrects the estimates of runs like it. The time of runs that shared their device is divided by
-  // their number. Diverged runs, and runs without this number, are ignored. `frames`: frames_of(run). `flops`:
+  // A finished run corrects the estimates of runs like it. The time of runs that shared a GPU is divided by their
+  // number; on a CPU, time is multiplied by the run's share of rated_cores. Diverged runs, and runs without this number
+  // or without threads, are ignored. `frames`: frames_of(run). `flops`:
   // training FLOPs per frame.
   void learn(const RunConfig& run, const RunFrames& frames, double flops, const TimeTaken& taken);
-  // Estimated seconds of a run that has its device to itself, if the share `left` of its updates remains: by rates
-  // times (time taken / time by rates) of finished runs of the same device, precision, model and size, else of the same
-  // model, else of the same device. nullopt if no rate of the device is known.
+  // Estimated seconds of a run that has its GPU, or rated_cores, to itself, if the share `left` of its updates remains:
+  // by rates times (time taken / time by rates) of finished runs of the same device, precision, model and size, else of
+  // the same model, else of the same device. nullopt if no rate of the device is known.
   std::optional<double> seconds(const RunConfig& run, const RunFrames& frames, double flops, double left = 1) const;
   // By rates alone.
   std::optional<double> seconds_on(DeviceKind device, const RunConfig& run, const RunFrames& frames, double flops,

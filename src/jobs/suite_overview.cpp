@@ -39,7 +39,8 @@ std::optional<TimeTaken> time_taken(const std::string& folder, const RunTree& tr
     const Result result = parse_result(tree.read(path, kMaxResultBytes), path);
     const bool by_several = result.made && result.made->world.value_or(1) > 1;
     if (result.made && !by_several && result.made->total_seconds)
-      return TimeTaken{*result.made->total_seconds, result.status == "diverged", result.made->shared_by};
+      return TimeTaken{*result.made->total_seconds, result.status == "diverged", result.made->shared_by,
+                       result.made->threads};
   } catch (const Error&) {
   }
   return std::nullopt;
@@ -89,7 +90,8 @@ size_t Overview::count(const std::string& state) const {
 
 std::optional<double> Overview::estimate(const Suite& suite, size_t i) const {
   const auto alone = costs.seconds(suite.runs[i].values, runs[i].frames, runs[i].size.flops, runs[i].left);
-  return alone ? std::optional(*alone * sharing) : std::nullopt;
+  if (!alone) return std::nullopt;
+  return suite.runs[i].values.train.device == DeviceKind::cpu ? *alone * rated_cores / threads : *alone * sharing;
 }
 
 std::optional<double> Overview::seconds_left(const Suite& suite, int jobs) const {

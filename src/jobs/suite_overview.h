@@ -35,8 +35,9 @@ struct Overview {
     std::optional<TimeTaken> taken;
   };
   std::vector<Run> runs;
-  CostTable costs;     // corrected by the finished runs
-  double sharing = 1;  // concurrent runs per machine or GPU
+  CostTable costs;               // corrected by the finished runs
+  double sharing = 1;            // concurrent runs per GPU
+  double threads = rated_cores;  // of a run on a CPU
 
   // Runs without a result in `root` are looked up in `known`.
   Overview(const std::string& root, const Suite& suite, CostTable rates, const SizeOf& size_of,

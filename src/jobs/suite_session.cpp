@@ -53,10 +53,11 @@ std::vector<std::string> hand_out_gpus(const SuiteOptions& options, const std::v
   return gpus;
 }
 
-// The largest number of runs that share a GPU, or all cores: the unit of the measured rates.
-double sharing(const SuiteOptions& options, int jobs) {
-  const int gpus = std::max(1, options.gpus);
-  return (std::max(1, jobs) + gpus - 1) / gpus;
+std::vector<const ResolvedConfig*> missing_of(const Suite& suite, const Overview& overview) {
+  std::vector<const ResolvedConfig*> out;
+  for (size_t i = 0; i < suite.runs.size(); ++i)
+    if (!overview.runs[i].done) out.push_back(&suite.runs[i]);
+  return out;
 }
 
 // Runs the missing runs of a suite in separate processes.
@@ -69,16 +70,11 @@ class Session {
         board_(suite.runs.size(), overview_.done(), longest_name(overview_), host.console()) {
     if (!options.time_limit.empty())
       budget_ = TimeBudget(parse_duration(options.time_limit, options.command + " --time-limit"), board_.clock());
-    const int cores =
-        options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    std::vector<const ResolvedConfig*> missing;
-    for (size_t i = 0; i < suite.runs.size(); ++i)
-      if (!overview_.runs[i].done) missing.push_back(&suite.runs[i]);
-    if (options.gpus > 0) gpus_ = hand_out_gpus(options, missing);
-    jobs_ = options.jobs > 0 ? options.jobs : options.gpus > 0 ? options.gpus : usual_jobs(missing, cores);
-    jobs_ = std::min(jobs_, static_cast<int>(std::max<size_t>(1, missing.size())));  // no more than there are runs
-    overview_.sharing = sharing(options, jobs_);
-    const std::string threads = std::to_string(std::max(1, cores / jobs_));
+    if (options.gpus > 0) gpus_ = hand_out_gpus(options, missing_of(suite, overview_));
+    const Division division = divide(options, suite, overview_);
+    jobs_ = division.jobs;
+    share_machine(overview_, options, division);
+    const std::string threads = std::to_string(division.threads);
     const std::string shared_by = std::to_string(std::lround(overview_.sharing));
     for (const size_t i : in_order(suite)) {
       const ResolvedConfig& run = suite.runs[i];
@@ -300,6 +296,23 @@ class Session {
 };
 
 }  // namespace
+
+Division divide(const SuiteOptions& options, const Suite& suite, const Overview& overview) {
+  const int cores =
+      options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto missing = missing_of(suite, overview);
+  const int jobs = options.jobs > 0 ? options.jobs : options.gpus > 0 ? options.gpus : usual_jobs(missing, cores);
+  Division out;
+  out.jobs = std::min(jobs, static_cast<int>(std::max<size_t>(1, missing.size())));  // no more than there are runs
+  out.threads = std::max(1, cores / out.jobs);
+  return out;
+}
+
+void share_machine(Overview& overview, const SuiteOptions& options, const Division& division) {
+  const int gpus = std::max(1, options.gpus);
+  overview.sharing = (division.jobs + gpus - 1) / gpus;  // the largest number of runs on one GPU
+  overview.threads = division.threads;
+}
 
 Exit work_on_suite(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, Overview overview,
                    const Host& host) {

@@ -159,11 +159,14 @@ TEST(Models, RejectsSizesWithoutMatchingWidth) {
 
 TEST(Suite, ListEstimatesTimeFromShippedRates) {
   const TemporaryFolder folder;
-  const Outcome outcome = run({"suite", "quick", "--list", "--set", "train.device=cpu", "--out", folder.file("none")});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(lacks(outcome.out, "time unknown"));
-  EXPECT_TRUE(has(outcome.out, "  estimate "));
-  EXPECT_TRUE(has(outcome.err, "estimate one after another", "configs/rates.toml"));
+  for (const char* jobs : {"1", "2"}) {
+    const Outcome outcome = run({"suite", "quick", "--list", "--set", "train.device=cpu", "--out", folder.file("none"),
+                                 "--threads", "2", "--jobs", jobs});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(lacks(outcome.out, "time unknown"));
+    EXPECT_TRUE(has(outcome.out, "  estimate "));
+    EXPECT_TRUE(has(outcome.err, *jobs == '1' ? ", one after another (" : ", 2 at a time (", "configs/rates.toml"));
+  }
 }
 
 TEST(Experiments, SweepRunsSixCombinationsOfRateAndWarmup) {

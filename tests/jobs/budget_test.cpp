@@ -254,6 +254,33 @@ TEST(Overview, LearnsFromReusedRunsOnGpusOnly) {
   }
 }
 
+// The rates are those of a whole machine with two cores.
+TEST(Overview, EstimatesOnACpuDependOnThreads) {
+  std::string cpu_rates = kRates;
+  cpu_rates.replace(cpu_rates.find("\"cuda\""), 6, "\"cpu\"");
+  const test::TemporaryFolder folder;
+  Suite suite;
+  ResolvedConfig run;
+  run.values = run_of("gla", 256);
+  run.values.train.device = DeviceKind::cpu;
+  run.run_id = "0123456789abcdef";
+  suite.runs.push_back(run);
+  CostTable table(cpu_rates, "rates.toml", square);
+  const auto estimate = [&](double threads) {
+    Overview overview(folder.path(), suite, table, [](const ResolvedConfig&) { return Size{1, 256.0 * 256}; });
+    overview.threads = threads;
+    return overview.estimate(suite, 0).value();
+  };
+  const double both = estimate(2);
+  EXPECT_NEAR(estimate(1), 2 * both, 1e-9);
+  TimeTaken taken{6 * both, false, 5, 1};  // one thread took as long as three machines
+  table.learn(run.values, frames_of(run.values), 256 * 256, taken);
+  EXPECT_NEAR(estimate(2), 3 * both, 1e-9);
+  taken.threads.reset();
+  table.learn(run.values, frames_of(run.values), 256 * 256, taken);
+  EXPECT_NEAR(estimate(2), 3 * both, 1e-9) << "of unknown threads";
+}
+
 TEST(CostTable, ReportsInvalidTablesInOneLine) {
   const auto fault = [](const std::string& text) { return error_line([&] { CostTable(text, "r.toml", square); }); };
   const auto with = [&](const std::string& from, const std::string& to) {
