@@ -210,7 +210,8 @@ std::string read_text(const std::string& path, size_t limit, const std::string& 
     return data ? read_file(path, limit) : read_file_or_pipe(path, limit);
   } catch (const Error& error) {
     const std::string_view line = error.what();
-    throw bad_input(where, printable(line.substr(line.find("] ") + 2), 300) + ", " + from.text());
+    const std::string place = from.text() == path ? "" : ", " + from.text();
+    throw bad_input(where, printable(line.substr(line.find("] ") + 2), 300) + place);
   }
 }
 

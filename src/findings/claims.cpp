@@ -184,8 +184,10 @@ void check_scales(const Claims& claims, const std::string& path) {
   };
   for (const auto& claim : claims.claims) {
     for (const auto& scale : claim.exploratory) check(claim, "exploratory", scale);
-    for (const auto& one : claim.comparisons)
+    for (const auto& one : claim.comparisons) {
       for (const auto& [scale, keys] : one.claim_keys_at) check(claim, "at_scale", scale);
+      if (!one.only_scale.empty()) check(claim, "scale", one.only_scale);
+    }
   }
 }
 

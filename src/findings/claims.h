@@ -1,76 +1,4 @@
-// clang-format off
-// The paper's claims as rows of data:
-//
-//   [choices]                                       # runs on this grammar only choose settings; excluded from figures
-//   grammar_seed = 11
-//   scale = "small"
-//
-//   [[scale]]                                       # defines which runs belong together
-//   name = "small"
-//   title = "8 layers, 4.7 M parameters"
-//   keys = {model.layers = 8, grammar.vocab = 41}   # values that a run must have
-//   results = {train.updates = 3125}                # and these, to be in the results table and the learning curves
-//   params = [4.4e6, 5e6]                           # range of parameters
-//   sizes = [1e6, 1.2e7]                            # range of parameters in comparisons over params
-//   match = 1.2                                     # largest ratio of parameters between two arms
-//
-//   [[task]]                                        # default requirements on runs of the task
-//   number = 2
-//   keys = {task.gap_max = 10}
-//
-//   [[published]]                                   # figures of language models, for published_order
-//   id = "fineweb"
-//   source = "..."                                  # where the figures were published
-//   figures = [{model = "mamba2", perplexity = 16.56, accuracy = 54.89}, ...]
-//
-//   [[claim]]
-//   id = "gates"
-//   number = 1                                      # of the paper's claims; 0: a question of our own
-//   title = "Gates help recall"
-//   sentence = "..."                                # as in the paper
-//   section = "..."                                 # heading of its own on the page for claims that share it, optional
-//   keys = {task.length = 40}                       # values that all its runs must have, optional
-//   at_scale = {small = {task.length = 256}}        # the same for the runs of one scale, optional
-//   paper = "..."                                   # a paragraph on the paper's own figures, optional
-//   untested = "..."                                # what the comparisons do not show, optional
-//   exploratory = ["quick"]                         # scales at which trainings or networks were changed after first runs
-//   statistic = "accuracy"
-//   asks = "above"                                  # of a - b: above, below, at_least or at_most
-//   delta = 0.01                                    # smallest difference that matters
-//   in_distribution = 0.1                           # what a trained model may lack on its own test, optional
-//   comparisons = [{a = "gated_delta_net", b = "delta_net", task = [1, 2, 3]}]
-//
-//   [[missing]]                                     # a question that no comparison asks yet
-//   text = "..."
-//
-//   [[deviation]]                                   # a deviation of the published protocol
-//   id, title, sentence, comparisons                # a: with the deviation, b: without; no comparisons: only described
-//   in_code = true                                  # false: the paper's text says it, the published code does not do it
-//
-//   [[question]]                                    # a question of the page, and the comparisons that answer it
-//   title = "..."
-//   note = "..."                                    # below the table of questions, optional
-//   answers = [{claim = "gates", comparison = "task 3: Gated DeltaNet − GLA"}]  # by name, as on the page
-//
-// A comparison may override statistic, asks, delta, in_distribution and match. `a`, `b` and `task` may be lists: every
-// combination is one comparison. `task` may also be a kind, e.g. "dyck"; then `at` lists values of the kind's test
-// axis, and accuracy is the mean over these. An arm is a model with every switch as in the paper, or {model =
-// "mamba2", mlp = 2, keys = {model.dropout = 0.2}}, or {mean = ["gla", "mamba"]}: the mean of several models; for rank
-// statistics, the models to rank. Without `b` the effect is a itself; b = "chance" is the run's chance level.
-// `reference` is subtracted from the effect. With best = 3, the best of three seeds of a grammar counts instead of the
-// mean over its runs. With first = 110, accuracy is that on the first 110 elements of every test sample. A comparison
-// with reported = true is shown, but is not part of the claim.
-//
-// Statistic task_order takes `with` = {task = "text", at = [1], statistic = "retention"}: the models are ranked there by
-// their means over all grammars, and on `task` (with `gaps`: at these gap lengths) by grammar.
-//
-// On kinds, a model is trained if on its own test, which has the distribution of its training, its accuracy is at most
-// `in_distribution` below the ceiling, or its squared error at most this share above the least. At gap lengths, in claims
-// beyond the paper, the n-gram replaces the ceiling (trained.h).
-//
-// Keys of a comparison override those of its claim, and are part of its name. On a kind, every key of [task] that none
-// of these and no arm names must have its default, and runs have a train.schedule only if one is named.
-// clang-format on
+// Claims as data: reads a claims file (docs/claims.md describes every field).
 #pragma once
 #include <map>
 #include <optional>
@@ -144,6 +72,7 @@ struct Comparison {
   std::map<std::string, ConfigMap> claim_keys_at;  // the same at one scale, by its name
   std::vector<std::string> free;                   // keys that may differ between the levels
   std::optional<double> match;                     // overrides that of the scale
+  std::string only_scale;                          // judged only at this scale; empty: at every scale
   std::optional<double> in_distribution;           // of a kind: what trained models may lack on their own test
   bool beyond_paper = false;                       // of a claim that is not the paper's
   bool a_may_fail = false, b_may_fail = false;     // the claim asks a low accuracy of this arm

@@ -18,9 +18,12 @@ const std::vector<std::string> statistic_names = {
     "rank_correlation", "published_order",   "task_order", "excess_error", "excess_ratio", "throughput",
     "gate_parameters",  "gates_without_keys"};
 const std::vector<std::string> asks_names = {"above", "below", "at_least", "at_most"};
-const std::vector<std::string> comparison_keys = {
-    "statistic", "asks", "delta", "in_distribution", "reference", "reported", "best", "first", "a", "b", "task", "from",
-    "gaps",      "at",   "over",  "published",       "with",      "keys",     "free", "match"};
+const std::vector<std::string> comparison_keys = {"statistic", "asks",     "delta", "in_distribution",
+                                                  "reference", "reported", "best",  "first",
+                                                  "a",         "b",        "task",  "from",
+                                                  "gaps",      "at",       "over",  "published",
+                                                  "with",      "keys",     "free",  "match",
+                                                  "scale"};
 
 // The key of this name that runs of this kind of task have.
 std::optional<ConfigKey> key_named(const std::string& name, const std::string& kind) {
@@ -197,6 +200,8 @@ class Reader {
       for (const auto& key : common_.free) check_key(key, kind(), member.value.place);
     } else if (member.key == "match") {
       common_.match = toml_real(member, 1, 1e6);
+    } else if (member.key == "scale") {
+      common_.only_scale = toml_string(member, 1, 40);
     } else if (member.key == "reference") {
       common_.reference = toml_real(member, -1e6, 1e6);
     } else if (member.key == "reported") {

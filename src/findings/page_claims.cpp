@@ -221,7 +221,7 @@ std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
     unusable |= stratum.has_only_unusable_runs();
   }
   if (words.empty()) words.push_back(unusable ? "no usable runs yet" : "no runs yet");
-  out += formatted("**{}.** {}\n", capitalised(joined(words, "; ")), cell(claim.sentence));
+  out += formatted("**{}.** {}\n\nId: {}.\n", capitalised(joined(words, "; ")), cell(claim.sentence), code(claim.id));
   if (!rows.empty()) {
     out +=
         "\n| comparison | runs | a | b | a − b | 95 % interval | asked | paper's a − b | evidence | verdict |\n"

@@ -327,7 +327,8 @@ bool ScaleVerdict::needs_more_than_grammars() const {
 }
 
 bool ScaleVerdict::is_counted() const {
-  return std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) { return one.exact; });
+  return !comparisons.empty() &&
+         std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) { return one.exact; });
 }
 
 std::string ScaleVerdict::words() const {
@@ -359,7 +360,8 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
   out.protocol = protocol;
   out.exploratory = contains(claim.exploratory, scale.name);
   for (const auto& comparison : claim.comparisons)
-    out.comparisons.push_back(begin(rows, claims, scale, protocol, comparison));
+    if (comparison.only_scale.empty() || comparison.only_scale == scale.name)
+      out.comparisons.push_back(begin(rows, claims, scale, protocol, comparison));
   conclude(out);
   for (auto& one : out.comparisons) say_what_decides(one);
   return out;

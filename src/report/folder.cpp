@@ -11,6 +11,7 @@
 #include "store/evaluation_file.h"
 #include "store/open_run.h"
 #include "store/run_check.h"
+#include "suites/conditions.h"
 
 namespace sb {
 namespace {
@@ -156,6 +157,31 @@ void drop_partial_labels(std::vector<TableRun>& runs) {
     if (!run.result.label.empty() && unnamed.contains(setting(run))) run.result.label.clear();
 }
 
+const ConfigMap& settings_of(const ReadRun& read) {
+  return read.run ? read.run->result.config : read.config;
+}
+
+// Keeps the runs that meet the conditions. Runs without a known config might meet them, and stay.
+void keep_where(AllRuns& all, const std::vector<std::string>& conditions) {
+  const auto first_known =
+      std::stable_partition(all.begin(), all.end(), [](const auto& read) { return settings_of(*read).empty(); });
+  AllRuns known(first_known, all.end());
+  std::set<std::string> keys = {"run.id"};
+  for (const auto& read : known)
+    for (const auto& [key, value] : settings_of(*read)) keys.insert(axis_name(key));
+  const auto value = [&](size_t run, const std::string& key) {
+    if (key == "run.id") return known[run]->run ? known[run]->run->result.run_id : name_of(known[run]->report.folder);
+    const ConfigMap& config = settings_of(*known[run]);
+    const auto found = config.find(config_key(key));
+    return found == config.end() ? std::string() : plain_value(found->second);
+  };
+  const std::vector<bool> kept =
+      runs_where({known.size(), {keys.begin(), keys.end()}, value}, conditions, "table --where");
+  all.erase(first_known, all.end());
+  for (size_t i = 0; i < known.size(); ++i)
+    if (kept[i]) all.push_back(known[i]);
+}
+
 FoundRuns found_runs(const AllRuns& all) {
   FoundRuns out;
   std::set<std::string> whole;  // ids of intact runs
@@ -248,9 +274,9 @@ void check_roots(const std::vector<std::string>& roots, const std::string& where
   }
 }
 
-Rows read_rows(const std::vector<std::string>& roots, const std::vector<std::string>& select,
-               const std::vector<std::string>& average, SwitchDefaults defaults) {
+Rows read_rows(const std::vector<std::string>& roots, const TableChoice& choice, SwitchDefaults defaults) {
   GatheredRuns all = gather_runs(roots);
+  if (!choice.where.empty()) keep_where(all.runs, choice.where);
   FoundRuns found = found_runs(all.runs);
   if (found.runs.empty()) {
     std::vector<std::string> names;
@@ -258,14 +284,13 @@ Rows read_rows(const std::vector<std::string>& roots, const std::vector<std::str
     throw bad_input("table", formatted("expected finished runs below the folder, got none, {}{}", joined(names, ", "),
                                        found.notes.empty() ? "" : "; " + found.notes.front()));
   }
-  add_given(all.axes, select, true, found.runs);
-  add_given(all.axes, average, false, found.runs);
+  add_given(all.axes, choice.select, true, found.runs);
+  add_given(all.axes, choice.average, false, found.runs);
   return rows_of(all, std::move(found), std::move(defaults));
 }
 
-Rows read_rows(const std::string& root, const std::vector<std::string>& select, const std::vector<std::string>& average,
-               SwitchDefaults defaults) {
-  return read_rows(std::vector<std::string>{root}, select, average, std::move(defaults));
+Rows read_rows(const std::string& root, const TableChoice& choice, SwitchDefaults defaults) {
+  return read_rows(std::vector<std::string>{root}, choice, std::move(defaults));
 }
 
 Rows read_all_rows(const std::vector<std::string>& roots, SwitchDefaults defaults) {

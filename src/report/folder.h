@@ -47,12 +47,17 @@ struct FoundRuns {
 
 // A folder that is named twice, even with different spellings, is read once.
 FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree = RunTree::disk());
+// What a table is made of.
+struct TableChoice {
+  std::vector<std::string> select = {}, average = {};  // axes besides those recorded in the folders
+  std::vector<std::string> where = {};                 // conditions on the runs, as runs_where takes them
+};
+
 // Rows of every finished run in `roots`, folders or archives, and in the folders and archives below them, with the axes
-// recorded there and those given. Throws bad_input if there is no finished run, or if a given axis is no key of a run.
-Rows read_rows(const std::vector<std::string>& roots, const std::vector<std::string>& select = {},
-               const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
-Rows read_rows(const std::string& root, const std::vector<std::string>& select = {},
-               const std::vector<std::string>& average = {}, SwitchDefaults defaults = {});
+// recorded there and those given. Throws bad_input if there is no finished run, if no run meets the conditions, or if a
+// given axis is no key of a run.
+Rows read_rows(const std::vector<std::string>& roots, const TableChoice& choice = {}, SwitchDefaults defaults = {});
+Rows read_rows(const std::string& root, const TableChoice& choice = {}, SwitchDefaults defaults = {});
 // Rows of all these folders and archives together, with the default axes and those recorded there. Labels are ignored,
 // so runs of one network with different labels form one group. It is no error if there are no finished runs. Throws
 // bad_input for a root that is neither a folder nor an archive.

@@ -195,10 +195,13 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
     for (const auto& [key, value] : config) values[key];
   for (auto& [key, seen] : values)
     for (const auto& config : all) seen.insert(entry(config, key));
-  // Keys that the model determines, and switches that other models lack, do not identify a run.
-  const auto differs_within_model = [&](const std::string& key, const ConfigMap& own) {
+  // Keys that the model or the task determines, and switches that other models lack, do not identify a run.
+  const auto identifies = [&](const std::string& key, const ConfigMap& own) {
+    const auto alike = [&](const ConfigMap& other, const char* what) { return entry(other, what) == entry(own, what); };
     return std::any_of(all.begin(), all.end(), [&](const ConfigMap& other) {
-      return entry(other, "model.name") == entry(own, "model.name") && entry(other, key) != entry(own, key);
+      const bool same = key.starts_with("model.") ? alike(other, "model.name")
+                                                  : alike(other, "task.kind") && alike(other, "task.number");
+      return same && entry(other, key) != entry(own, key);
     });
   };
   for (const auto& run : missing) {
@@ -212,7 +215,7 @@ void name_missing(Rows& rows, const std::vector<MissingRun>& missing) {
     add("task.number", "task ");
     for (const auto& [key, seen] : values)
       if (seen.size() > 1 && key != "model.name" && key != "task.kind" && key != "task.number" &&
-          !key.ends_with(".seed") && (!key.starts_with("model.") || differs_within_model(key, run.config)))
+          !key.ends_with(".seed") && identifies(key, run.config))
         add(key, short_name(key) + " ");
     const bool one_seed = entry(run.config, "grammar.seed") == entry(run.config, "train.seed");
     if (!one_seed) add("grammar.seed", "grammar.seed ");

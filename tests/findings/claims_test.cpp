@@ -4,7 +4,9 @@
 
 #include <set>
 
+#include "../base/expect.h"
 #include "../config/model_rules.h"
+#include "base/file.h"
 #include "suites/experiment.h"
 
 namespace sb::test {
@@ -12,7 +14,7 @@ namespace {
 
 const std::string shipped_claims = SB_SOURCE_DIR "/configs/experiments/claims.toml";
 
-TEST(ShippedClaims, AreElevenOfPaperAndTwentyEightOfOurs) {
+TEST(ShippedClaims, AreElevenOfPaperAndTwentyNineOfOurs) {
   const Claims claims = read_claims(shipped_claims);
   std::set<int> numbers;
   for (const auto& claim : claims.claims) {
@@ -23,7 +25,7 @@ TEST(ShippedClaims, AreElevenOfPaperAndTwentyEightOfOurs) {
     })) << claim.id;
   }
   EXPECT_EQ(numbers, (std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
-  EXPECT_EQ(claims.claims.size(), numbers.size() + 28);
+  EXPECT_EQ(claims.claims.size(), numbers.size() + 29);
   EXPECT_EQ(claims.find("attention_leads")->comparisons.size(), 6U * 2 + 6);
   EXPECT_EQ(claims.deviations.size(), 9U);
   EXPECT_EQ(claims.choice_seed, 11U);
@@ -50,6 +52,18 @@ TEST(ShippedClaims, MatchClaimsOfExperiments) {
     EXPECT_FALSE(experiment.claims.empty()) << experiment.path;
     for (const auto& id : experiment.claims) EXPECT_NE(claims.find(id), nullptr) << experiment.path << ": " << id;
   }
+}
+
+// The example and the list of all blocks.
+TEST(ShippedClaims, DocumentedFilesAreValid) {
+  const std::string page = read_file(SB_SOURCE_DIR "/docs/claims.md", 1 << 20), fence = "```toml\n";
+  size_t files = 0;
+  for (size_t at = page.find(fence); at != std::string::npos; at = page.find(fence, at + 1)) {
+    const size_t begin = at + fence.size();
+    EXPECT_EQ(error_line([&] { parse_claims(page.substr(begin, page.find("```", begin) - begin), "claims.md"); }), "");
+    ++files;
+  }
+  EXPECT_EQ(files, 2U);
 }
 
 TEST(ClaimsFile, ExpandsListsToEveryCombination) {
@@ -188,6 +202,8 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("at_scale = 3\ncomparisons = [{a = 'gla'}]"),
            claim("at_scale = {s = 3}\ncomparisons = [{a = 'gla'}]"),
            claim("at_scale = {other = {task.gap_max = 10}}\ncomparisons = [{a = 'gla'}]"),
+           claim("comparisons = [{a = 'gla', scale = 'other'}]"),
+           claim("comparisons = [{a = 'gla', scale = 1}]"),
            claim("exploratory = ['other']\ncomparisons = [{a = 'gla'}]"),
            claim("exploratory = 's'\ncomparisons = [{a = 'gla'}]"),
            claim("comparisons = [{a = 'gla', task = 'tracking'}]"),

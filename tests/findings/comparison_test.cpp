@@ -236,6 +236,26 @@ TEST(ScaleKeys, AreReplacedByThoseOfTheClaim) {
   EXPECT_EQ(found(21), 0U) << "of the scale, but not of the claim";
 }
 
+TEST(ComparisonsOfOneScale, AreJudgedOnlyThere) {
+  const std::string text =
+      "[[scale]]\nname = 's'\n[[scale]]\nname = 'u'\n[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\n"
+      "comparisons = [{a = 'gla', b = 'mamba', scale = 's'}, {a = 'gla', b = 'transformer', scale = 's'}]";
+  const auto rows = rows_from(
+      small_runs("[grid]\ntask.number = [1]\nmodel.name = ['gla', 'mamba', 'transformer']\nrun.seed = [1, 2, 3]\n"));
+  const Claims claims = parse_claims(text, "c.toml");
+  const auto at = [&](size_t scale) {
+    return judge(rows, claims, claims.claims.front(), claims.scales[scale], corrected_protocol);
+  };
+  EXPECT_EQ(at(0).comparisons.size(), 2U);
+  EXPECT_EQ(at(0).comparisons.front().effect.n, 3U);
+  EXPECT_TRUE(at(1).comparisons.empty());
+  EXPECT_EQ(at(1).words(), "no runs");
+  EXPECT_FALSE(at(1).is_counted());
+  const ClaimVerdict all = judge(rows, claims, claims.claims.front(), "");
+  ASSERT_EQ(all.scales.size(), 1U);
+  EXPECT_EQ(all.scales.front().scale->name, "s");
+}
+
 TEST(GateParametersClaim, IsExactAndDependsOnCountingRule) {
   const ScaleVerdict v = judged(rows_from(table_runs(as_in_the_paper)), "gate_parameters");
   ASSERT_EQ(v.comparisons.size(), 2U);

@@ -219,7 +219,7 @@ run.seed = [1, 2]
 )");
   for (const auto& run : suite.runs) finish(root.file(""), run);
   EXPECT_EQ(read_rows(root.file("")).cells.size(), 2U);
-  EXPECT_EQ(read_rows(root.file(""), {"train.weight_decay"}).cells.size(), 1U);
+  EXPECT_EQ(read_rows(root.file(""), {.select = {"train.weight_decay"}}).cells.size(), 1U);
   record_suite(root.file(""), suite, never);
   const Rows rows = read_rows(root.file(""));
   EXPECT_EQ(rows.cells.size(), 1U);
@@ -237,6 +237,29 @@ run.seed = [1, 2]
   const Rows damaged = read_rows(root.file(""));
   EXPECT_EQ(damaged.cells.size(), 2U);
   EXPECT_TRUE(noted(damaged.notes, "not used: "));
+}
+
+TEST(Folder, ConditionsSelectRunsByValue) {
+  TemporaryFolder root;
+  const Suite suite = suite_of(R"(
+[grid]
+train.weight_decay = [0.0, 0.1]
+run.seed = [1, 2]
+)");
+  for (const auto& run : suite.runs) finish(root.file(""), run);
+  RunStore unfinished(root.file(""), config(9));
+  const auto rows = [&](std::vector<std::string> where) {
+    return read_rows(root.file(""), {.where = std::move(where)});
+  };
+  EXPECT_EQ(rows({"train.weight_decay=1e-1"}).runs.size(), 2U) << "values are compared, not their spelling";
+  EXPECT_EQ(rows({"train.weight_decay=0,0.1", "train.seed=2"}).runs.size(), 2U);
+  EXPECT_EQ(rows({"run.id=" + suite.runs.front().run_id}).runs.size(), 1U);
+  EXPECT_TRUE(rows({"train.seed=2"}).missing.empty()) << "the unfinished run has another seed";
+  EXPECT_EQ(rows({"train.seed=2,9"}).missing.size(), 1U);
+  const auto fault = [&](const std::string& where) { return error_line([&] { rows({where}); }); };
+  EXPECT_EQ(fault("train.seeds=2"), "[table --where] no run has the key 'train.seeds', did you mean train.seed?");
+  EXPECT_EQ(fault("train.seed=7"), "[table --where] no run has train.seed = '7', expected 1, 2 or 9");
+  EXPECT_NE(fault("train.seed").find("expected SECTION.KEY=VALUE"), std::string::npos);
 }
 
 TEST(Folder, KeepsAxesOfEverySuite) {
@@ -286,7 +309,9 @@ TEST(Folder, RecordsConcurrentSuites) {
 TEST(Folder, RejectsKeysThatCannotBeSelectedOver) {
   TemporaryFolder root;
   finish(root.file(""), config(1, "[model]\nname = \"mamba2\"\nd_state = 32\n"));
-  const auto fault = [&](const std::string& key) { return error_line([&] { read_rows(root.file(""), {key}); }); };
+  const auto fault = [&](const std::string& key) {
+    return error_line([&] { read_rows(root.file(""), {.select = {key}}); });
+  };
   EXPECT_EQ(fault("train.batch"), "");
   EXPECT_EQ(fault("model.d_state"), "");
   EXPECT_NE(fault("train.bacth").find("did you mean train.batch"), std::string::npos);

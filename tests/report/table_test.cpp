@@ -373,6 +373,16 @@ TEST(Table, MissingRunIsNotNamedBySwitchesOfItsModelOnly) {
   EXPECT_EQ(rows.missing, std::vector<std::string>{"mamba2, task 0, seed 1"});
 }
 
+TEST(Table, MissingRunIsNotNamedBySettingsOfItsTaskOnly) {
+  const Suite suite = suite_of(
+      "[eval]\nbatch = 20\n[grid]\ntask.number = [1, 3]\n[[override]]\nwhen = {task.number = 3}\n"
+      "set = {train.updates = 100}\n");
+  auto runs = runs_of(suite);
+  runs.resize(1);
+  const Rows rows = make_rows(std::move(runs), Axes{}, {}, {{"x", config_map(suite.runs[1].canonical)}});
+  EXPECT_EQ(rows.missing, std::vector<std::string>{"gated_delta_net, task 3, seed 1"});
+}
+
 TEST(Table, ListsIneligibleSettingsDirectlyBelow) {
   auto runs = runs_of(suite_of("[grid]\ntrain.lr = [1e-3, 2e-3]\nrun.seed = [1, 2]\n"));
   runs.pop_back();

@@ -69,12 +69,15 @@ Experiment asked_for(const std::string& name, const Claims& claims, const std::s
     if (out.claims.empty()) throw bad_input("experiments verdict", "the experiment tests no claim, " + printable(name));
     return out;
   }
+  for (const auto& claim : claims.claims)
+    if (claim.number > 0 && std::to_string(claim.number) == name) return {name, "", "claim " + name, "", {claim.id}};
   if (const Claim* claim = claims.find(name)) return {name, "", "claim " + name, "", {claim->id}};
   std::vector<std::string> names = experiment_names(path);
   for (const auto* all : {&claims.claims, &claims.deviations})
     for (const auto& claim : *all) names.push_back(claim.id);
-  throw bad_input("experiments verdict", "expected an experiment or a claim, " + join_or(names) + ", got '" +
-                                             printable(name) + "'" + did_you_mean(name, names));
+  throw bad_input("experiments verdict", "expected an experiment, or the id or number of a claim, such as " +
+                                             join_some(nearest_first(name, names), 6) + ", got '" + printable(name) +
+                                             "'" + did_you_mean(name, names));
 }
 
 Error without_runs(const std::string& where, const std::string& expected, const std::string& folder, const Rows& rows) {

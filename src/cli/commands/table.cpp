@@ -12,7 +12,8 @@ namespace table_command {
 
 struct Options {
   std::string format = "text", out = "-";
-  std::vector<std::string> folders, select, average;
+  std::vector<std::string> folders;
+  TableChoice choice;
   bool per_run = false;
   SwitchDefaults defaults;
 };
@@ -20,7 +21,7 @@ struct Options {
 Exit run(const Options& options) {
   const TableFormat format = parse_table_format(options.format);
   check_roots(options.folders, "table DIR");
-  const Rows rows = read_rows(options.folders, options.select, options.average, options.defaults);
+  const Rows rows = read_rows(options.folders, options.choice, options.defaults);
   deliver(options.out, options.per_run ? run_table(rows, format) : cell_table(rows, format));
   // CSV has no place for notes.
   if (format == TableFormat::csv)
@@ -41,16 +42,19 @@ void add_table(Program& program, SwitchDefaults defaults) {
                       "Print a table of finished runs: mean and 95 % interval over seeds, at the learning rate and "
                       "warm-up selected on valid",
                       {"selectivbench table runs/quick", "selectivbench table runs/quick results/paper.tar.gz",
+                       "selectivbench table results --where task.number=3 --where model.name=gla,mamba2",
                        "selectivbench table runs/quick --format latex --out table.tex",
                        "selectivbench table runs/quick --per-run --format csv"},
                       [options] { return run(*options); });
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
   arguments.choice("--format", options->format, table_format_names(), "Output format");
   arguments.flag("--per-run", options->per_run, "One row per run instead of one cell per setting");
+  arguments.texts("--where", options->choice.where, "SECTION.KEY=VALUE[,VALUE]",
+                  "Only runs with this value of a setting, as for suite; repeatable");
   arguments.texts(
-      "--select", options->select, "KEY",
+      "--select", options->choice.select, "KEY",
       "Also select this key by its accuracy on valid, like train.lr and train.warmup (e.g. train.weight_decay)");
-  arguments.texts("--average", options->average, "KEY", "Also average over this key, like over seeds");
+  arguments.texts("--average", options->choice.average, "KEY", "Also average over this key, like over seeds");
   arguments.text("--out", options->out, "FILE", "Output file, - for standard output");
 }
 
