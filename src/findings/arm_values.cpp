@@ -271,6 +271,12 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
   return out;
 }
 
+std::string grammar_text(const Unit& grammar) {
+  std::vector<std::string> parts;
+  for (const auto& part : grammar) parts.push_back(plain_value(part));
+  return joined(parts, "/");
+}
+
 std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Unit& grammar, const Comparison& c) {
   const Group& group = rows.groups[number];
   const auto there = [&](size_t run) { return grammar_of(rows, run) == grammar; };

@@ -20,6 +20,8 @@ std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, 
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t group,
                                   ArmFigures& arm, const std::string& rate = "");
 
+std::string grammar_text(const Unit& grammar);  // "3"
+
 // Why the group has no value on a grammar on which others have one, as text that follows the name of the grammar. Empty
 // if there is no such run; nullopt if its runs on the grammar failed.
 std::optional<std::string> how_lacking(const Rows& rows, size_t group, const Unit& grammar,

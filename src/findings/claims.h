@@ -121,7 +121,8 @@ struct Question {
 };
 
 struct Claims {
-  std::optional<uint64_t> choice_seed;  // grammar of the choices
+  std::string file = "configs/experiments/claims.toml";  // as pages name it
+  std::optional<uint64_t> choice_seed;                   // grammar of the choices
   std::string choice_scale;
   std::vector<Scale> scales;
   std::map<int, ConfigMap> task_keys;

@@ -44,9 +44,13 @@ std::string second_figure(const ComparisonVerdict& one) {
   return c.b.empty() ? "" : arm_figure(c, one.figures.b, one.b);
 }
 
+std::string verdict_words(const ComparisonVerdict& one) {
+  if (!one.comparison->reported) return one.words();
+  return one.why == Withheld::untrained ? formatted("reported ({})", one.withheld) : "reported";
+}
+
 std::string verdict_cell(const ComparisonVerdict& one) {
-  if (!one.comparison->reported) return cell(one.words());
-  return one.why == Withheld::untrained ? cell(formatted("reported ({})", one.withheld)) : "reported";
+  return cell(verdict_words(one));
 }
 
 void say(std::vector<std::string>& lines, const std::string& line) {

@@ -13,7 +13,8 @@ std::string where_text(const ScaleVerdict& stratum);  // "corrected, small"
 std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one);
 std::string first_figure(const ComparisonVerdict& one);   // of a: ".874", or "–"
 std::string second_figure(const ComparisonVerdict& one);  // of b, or the chance level
-std::string verdict_cell(const ComparisonVerdict& one);   // its words; "reported", and models that are not trained
+std::string verdict_words(const ComparisonVerdict& one);  // its words; "reported", and models that are not trained
+std::string verdict_cell(const ComparisonVerdict& one);   // the same in a table of Markdown
 
 // The mean over the values of these grammars; NaN if there are none.
 double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "config/config_file.h"
 #include "findings/toml_fields.h"
@@ -242,6 +243,10 @@ class Reader {
   void check() const {
     const Statistic s = common_.statistic;
     check_field(s == Statistic::slope || s == Statistic::rank_correlation, !common_.over.empty(), "over");
+    if (gaps_ && s == Statistic::accuracy)
+      throw toml_fault("accuracy has no gaps, expected statistic = \"gap_accuracy\"", row_.place);
+    if (common_.delta >= 1 && (s == Statistic::accuracy || s == Statistic::gap_accuracy || s == Statistic::retention))
+      throw toml_fault("expected delta below 1, because 0.01 is one point, got " + shortest(common_.delta), row_.place);
     if (common_.kind.empty()) {
       if (at_ || is_excess(s))
         throw toml_fault(formatted("{} needs a kind of task", at_ ? "at" : to_string(s)), row_.place);
@@ -328,6 +333,11 @@ ConfigMap config_keys_of(const TomlValue& value, const std::string& kind) {
     const auto key = key_named(name, kind);
     if (!key || !key->identifies || key->file)
       throw toml_fault(formatted("expected a key that tells runs of kind {} apart, got '{}'", kind, printable(name)),
+                       setting.key);
+    if (name == "train.lr" || name == "train.warmup" || name.ends_with("seed"))
+      throw toml_fault(name +
+                           (name.ends_with("seed") ? ": runs of every seed count" : ": chosen by accuracy on valid") +
+                           ", so a claim cannot name it",
                        setting.key);
     out[name] = json_text(parse_value(*key, setting.value));
   }

@@ -127,15 +127,59 @@ std::optional<std::pair<size_t, size_t>> Gatherer::matched(const std::vector<siz
   return best;
 }
 
+// One group per model and level: at a level that all models have, groups of matching size if there are any, of the
+// largest ones; else the largest of each model.
+std::vector<Gatherer::GroupsByLevel> Gatherer::networks_of(const Members& members) const {
+  std::vector<GroupsByLevel> out(members.size());
+  std::map<Level, std::vector<std::vector<size_t>>> sizes;
+  for (size_t m = 0; m < members.size(); ++m)
+    for (auto& [level, groups] : by_level(members[m])) {
+      out[m][level] = groups.front();
+      sizes[level].push_back(std::move(groups));
+    }
+  for (const auto& [level, models] : sizes) {
+    if (models.size() < members.size()) continue;
+    if (const auto groups = matching(models))
+      for (size_t m = 0; m < members.size(); ++m) out[m][level] = (*groups)[m];
+  }
+  return out;
+}
+
+// For every size of the first model, the nearest one of each other model. Of those that are alike, the largest; if none
+// are, those with the smallest ratio.
+std::optional<std::vector<size_t>> Gatherer::matching(const std::vector<std::vector<size_t>>& models) const {
+  constexpr double alike = 1.25;  // two sizes within 10 % of one target
+  const auto size = [&](size_t group) { return static_cast<double>(std::max<int64_t>(1, params_of(rows_, group))); };
+  std::optional<std::vector<size_t>> best;
+  std::pair<double, double> most;
+  for (const size_t first : models.front()) {
+    const auto ratio = [&](size_t group) {
+      return std::max(size(group), size(first)) / std::min(size(group), size(first));
+    };
+    std::vector<size_t> groups;
+    double least = size(first), largest = least;
+    for (const auto& model : models) {
+      groups.push_back(
+          *std::min_element(model.begin(), model.end(), [&](size_t x, size_t y) { return ratio(x) < ratio(y); }));
+      least = std::min(least, size(groups.back()));
+      largest = std::max(largest, size(groups.back()));
+    }
+    const std::pair<double, double> rank{-std::max(alike, largest / least), least};
+    if (largest / least > match_ || (best && rank <= most)) continue;
+    best = std::move(groups);
+    most = rank;
+  }
+  return best;
+}
+
 // Per unit: the mean over models (or the agreement of their orders), of the accuracy or of its slope.
 void Gatherer::one_arm(Figures& out, const Members& members) {
   std::vector<LevelValues> values(members.size());
-  std::vector<GroupsByLevel> groups(members.size());
+  std::vector<GroupsByLevel> groups = networks_of(members);
   out.at_ceiling = c_.statistic == Statistic::published_order || c_.statistic == Statistic::task_order;
   for (size_t m = 0; m < members.size(); ++m)
-    for (const auto& [level, sizes] : by_level(members[m])) {
-      groups[m][level] = sizes.front();
-      values[m][level] = arm_values(rows_, claims_, c_, sizes.front(), out.a);
+    for (const auto& [level, group] : groups[m]) {
+      values[m][level] = arm_values(rows_, claims_, c_, group, out.a);
       out.at_ceiling &= is_near_ceiling(values[m][level], out.a);
     }
   for (const auto& each : values) out.all_levels = std::max(out.all_levels, each.size());

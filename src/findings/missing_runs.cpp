@@ -8,15 +8,6 @@
 #include "findings/gatherer.h"
 
 namespace sb {
-namespace {
-
-std::string unit_text(const Unit& unit) {
-  std::vector<std::string> parts;
-  for (const auto& part : unit) parts.push_back(plain_value(part));
-  return joined(parts, "/");
-}
-
-}  // namespace
 
 // Grammars that some model has at some level and another model or level lacks, and why. Diverged and collapsed runs are
 // not missing: they are named as runs to repeat.
@@ -50,7 +41,7 @@ std::vector<std::string> Gatherer::lacked(size_t group, const std::map<Unit, dou
   std::map<std::string, std::vector<std::string>> seeds;
   for (const auto& unit : all)
     if (!has.contains(unit))
-      if (const auto how = how_lacking(rows_, group, unit, c_)) seeds[*how].push_back(unit_text(unit));
+      if (const auto how = how_lacking(rows_, group, unit, c_)) seeds[*how].push_back(grammar_text(unit));
   std::vector<std::string> out;
   for (const auto& [how, units] : seeds)
     out.push_back(formatted("on grammar seed{} {}{}", units.size() == 1 ? "" : "s", joined(units, ", "), how));

@@ -135,7 +135,9 @@ std::string networks_text(const std::string& title, const ResultsTable& table) {
 
 std::string runs_text(const Rows& rows) {
   std::string out = "\n## Runs\n\n";
-  const auto counts = counts_of(rows);
+  auto counts = counts_of(rows);
+  const auto protocols = protocol_counts(rows);
+  if (!counts.empty()) counts.insert(counts.begin() + 1, protocols.begin(), protocols.end());
   if (counts.empty()) out += "- no runs\n";
   for (const auto& line : counts) out += "- " + cell(line) + "\n";
   return out;
@@ -157,9 +159,9 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
   figures.erase(split, figures.end());
   const std::string made_by = formatted(
       "\n`selectivbench experiments findings` writes this page from the runs in {} and from "
-      "`configs/experiments/claims.toml`. Figures, intervals and verdicts are computed from the runs; the sentences of "
+      "{}. Figures, intervals and verdicts are computed from the runs; the sentences of "
       "claims, and what they do not test, are from that file.\n",
-      code(source));
+      code(source), code(claims.file));
 
   FindingsPages out;
   const PaperComparison reproduction = reproduction_text(rows, claims, results),

@@ -9,8 +9,16 @@
 
 namespace sb {
 
-std::vector<std::string> counts_of(const Rows& rows) {
-  constexpr size_t most_named = 20;
+std::vector<std::string> protocol_counts(const Rows& rows) {
+  std::map<std::string, size_t> protocols;
+  for (const auto& run : rows.runs) ++protocols[protocol_of(run.result.config)];
+  std::vector<std::string> out;
+  for (const auto& [protocol, count] : protocols)
+    out.push_back(formatted("{} run{} of the protocol “{}”", grouped(count), count == 1 ? "" : "s", protocol));
+  return out;
+}
+
+std::vector<std::string> counts_of(const Rows& rows, size_t most_named) {
   std::vector<std::string> diverged, collapsed, out;
   for (size_t i = 0; i < rows.runs.size(); ++i) {
     if (rows.standing[i] == Standing::diverged) {
@@ -23,10 +31,6 @@ std::vector<std::string> counts_of(const Rows& rows) {
   if (!rows.runs.empty())
     out.push_back(formatted("{} run{}; {} diverged, {} collapsed", grouped(rows.runs.size()),
                             rows.runs.size() == 1 ? "" : "s", diverged.size(), collapsed.size()));
-  std::map<std::string, size_t> protocols;
-  for (const auto& run : rows.runs) ++protocols[protocol_of(run.result.config)];
-  for (const auto& [protocol, count] : protocols)
-    out.push_back(formatted("{} run{} of the protocol “{}”", grouped(count), count == 1 ? "" : "s", protocol));
   const auto name = [&](const std::string& what, const std::vector<std::string>& names) {
     for (size_t i = 0; i < std::min(names.size(), most_named); ++i) out.push_back(formatted("{}: {}", what, names[i]));
     if (names.size() > most_named)

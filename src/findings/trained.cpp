@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "findings/arm_values.h"
 #include "findings/page_text.h"
 #include "findings/population.h"
 #include "report/palette.h"
@@ -21,9 +22,11 @@ bool is_trained(const OwnTest& test, const Comparison& c) {
   return test.score >= *test.best - c.in_distribution.value_or(usual);
 }
 
-std::string words_of(const std::string& model, const OwnTest& test) {
-  std::string out = formatted("{} not trained: {} on its own test", model,
-                              test.squared ? formatted("squared error {}", share(test.score)) : share(test.score));
+// `grammar` is empty if there is one or none.
+std::string words_of(const std::string& model, const std::string& grammar, const OwnTest& test) {
+  std::string out =
+      formatted("{} not trained{}: {} on its own test", model, grammar.empty() ? "" : " on grammar " + grammar,
+                test.squared ? formatted("squared error {}", share(test.score)) : share(test.score));
   if (!test.squared && test.score <= test.chance + chance_errors * test.error)
     return out + formatted(", chance {}", share(test.chance));
   return out + formatted(", {} {}", test.squared ? "least" : test.by_n_gram ? "n-gram" : "ceiling", share(*test.best));
@@ -40,8 +43,12 @@ std::optional<UntrainedModel> worst_of(const Comparison& c, const Arm& models, c
   double most = 0;
   for (const auto& [place, test] : arm.own_tests) {
     if (is_trained(test, c) || (out && lack_of(test) <= most)) continue;
-    const std::string model = models.size() == 1 ? models.front().text() : model_title(place.first);
-    out = {{model}, words_of(model, test)};
+    const auto& [name, unit] = place;
+    const std::string model = models.size() == 1 ? models.front().text() : model_title(name);
+    const bool several = std::any_of(arm.own_tests.begin(), arm.own_tests.end(), [&](const auto& other) {
+      return other.first.first == name && other.first.second != unit;
+    });
+    out = {{model}, words_of(model, several && c.unit() == "grammar" ? grammar_text(unit) : "", test)};
     most = lack_of(test);
   }
   return out;

@@ -109,9 +109,10 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
 // Judges the claim at every scale, or only at `scale`, under every protocol that has a run of one of its comparisons.
 ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const std::string& scale = {});
 
-// Lines that count runs, diverged and collapsed runs and runs per protocol, then name runs that are excluded from
-// means. Empty if there are no runs.
-std::vector<std::string> counts_of(const Rows& rows);
+// Lines that count runs, diverged and collapsed runs, then name runs that are excluded from means. Empty if there are
+// no runs.
+std::vector<std::string> counts_of(const Rows& rows, size_t most_named = 20);
+std::vector<std::string> protocol_counts(const Rows& rows);  // runs by protocol, one line each
 
 // Effects and interval ends for people: in points of accuracy, or in the unit of the statistic.
 std::string effect_text(const Comparison& comparison, double value);

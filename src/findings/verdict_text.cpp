@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "findings/comparison_cells.h"
 #include "findings/verdict.h"
 
 namespace sb {
@@ -33,21 +34,25 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
             run);
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
-    if (f.other_strata > 0)
-      say(formatted("{}: runs of {} other setting{} were not used", one.comparison->name(), f.other_strata,
-                    f.other_strata == 1 ? "" : "s"));
   }
+  if (const auto count = std::count_if(scale.comparisons.begin(), scale.comparisons.end(),
+                                       [](const auto& one) { return one.figures.other_strata > 0; });
+      count > 0)
+    out.push_back(
+        formatted("runs of other settings, such as another number of updates, were not used in {} comparison{}", count,
+                  count == 1 ? "" : "s"));
   return out;
 }
 
 void add_scale(std::string& out, const ScaleVerdict& scale) {
   out += formatted("  {}, {}: {}{}\n", scale.scale->name, scale.protocol, capital(scale.words()),
                    scale.exploratory ? " (exploratory)" : "");
-  TextTable table({"comparison", "effect", "asked", "95 % interval", "evidence", "verdict"}, "lrrrll");
+  TextTable table({"comparison", "a", "b", "a − b", "asked", "95 % interval", "evidence", "verdict"}, "lrrrrrll");
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
-    table.row({c.name(), one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", c.reported ? "" : asks_text(c),
-               interval_text(one), evidence_text(one), c.reported ? "reported" : one.words()});
+    table.row({c.name(), first_figure(one), second_figure(one),
+               one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", c.reported ? "" : asks_text(c),
+               interval_text(one), evidence_text(one), verdict_words(one)});
   }
   const std::string text = table.text();
   for (size_t at = 0; at < text.size();) {
@@ -162,7 +167,7 @@ std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVe
     }
   }
   out += "\n";
-  for (const auto& line : counts_of(rows)) out += one_line(line) + "\n";
+  for (const auto& line : counts_of(rows, 3)) out += one_line(line) + "\n";
   for (const auto& line : above_ceiling(rows)) out += "WRONG: " + one_line(line) + "\n";
   return out;
 }

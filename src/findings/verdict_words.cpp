@@ -120,7 +120,7 @@ std::string evidence_text(const ComparisonVerdict& v) {
 std::vector<std::string> decides_of(const ScaleVerdict& verdict) {
   std::vector<std::pair<std::string, std::vector<std::string>>> found;  // what, and which comparisons
   for (const auto& one : verdict.comparisons)
-    for (const auto& what : one.decides) {
+    for (const auto& what : one.comparison->reported ? std::vector<std::string>{} : one.decides) {
       auto it = std::find_if(found.begin(), found.end(), [&](const auto& each) { return each.first == what; });
       if (it == found.end()) it = found.insert(found.end(), {what, {}});
       it->second.push_back(one.comparison->name());

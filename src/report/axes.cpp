@@ -181,7 +181,8 @@ std::string record_fault(const std::string& root, const RunTree& tree) {
   return "";
 }
 
-Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes, const RunTree& tree) {
+Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes, const RunTree& tree,
+                   const std::function<bool(const MatchedNetwork&)>& shown) {
   std::map<std::string, std::string> told[2];  // by key: which suite averages over it [0] or selects over it [1]
   std::vector<MatchedNetwork> matched;
   for (const auto& root : roots) {
@@ -205,6 +206,7 @@ Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::strin
       notes.push_back("not used: " + printable(error.what(), 1000));
     }
   }
+  if (shown) std::erase_if(matched, [&](const MatchedNetwork& network) { return !shown(network); });
   for (const auto& line : match_lines(matched)) notes.push_back(line);
   Axes axes;
   for (const bool select : {true, false})

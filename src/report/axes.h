@@ -31,8 +31,8 @@ std::vector<std::string> record_suite(const std::string& root, const Suite& suit
 std::string record_fault(const std::string& root, const RunTree& tree = RunTree::disk());
 // The default axes and those of every suite recorded in these folders. `notes` says where each axis comes from, which
 // networks were matched and how closely, and which files are damaged and ignored. If suites disagree on a key, a note
-// says so and the key is neither selected nor averaged over.
+// says so and the key is neither selected nor averaged over. Matched networks for which `shown` is false are not noted.
 Axes recorded_axes(const std::vector<std::string>& roots, std::vector<std::string>& notes,
-                   const RunTree& tree = RunTree::disk());
+                   const RunTree& tree = RunTree::disk(), const std::function<bool(const MatchedNetwork&)>& shown = {});
 
 }  // namespace sb

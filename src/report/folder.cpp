@@ -11,7 +11,6 @@
 #include "store/evaluation_file.h"
 #include "store/open_run.h"
 #include "store/run_check.h"
-#include "suites/conditions.h"
 
 namespace sb {
 namespace {
@@ -157,31 +156,6 @@ void drop_partial_labels(std::vector<TableRun>& runs) {
     if (!run.result.label.empty() && unnamed.contains(setting(run))) run.result.label.clear();
 }
 
-const ConfigMap& settings_of(const ReadRun& read) {
-  return read.run ? read.run->result.config : read.config;
-}
-
-// Keeps the runs that meet the conditions. Runs without a known config might meet them, and stay.
-void keep_where(AllRuns& all, const std::vector<std::string>& conditions) {
-  const auto first_known =
-      std::stable_partition(all.begin(), all.end(), [](const auto& read) { return settings_of(*read).empty(); });
-  AllRuns known(first_known, all.end());
-  std::set<std::string> keys = {"run.id"};
-  for (const auto& read : known)
-    for (const auto& [key, value] : settings_of(*read)) keys.insert(axis_name(key));
-  const auto value = [&](size_t run, const std::string& key) {
-    if (key == "run.id") return known[run]->run ? known[run]->run->result.run_id : name_of(known[run]->report.folder);
-    const ConfigMap& config = settings_of(*known[run]);
-    const auto found = config.find(config_key(key));
-    return found == config.end() ? std::string() : plain_value(found->second);
-  };
-  const std::vector<bool> kept =
-      runs_where({known.size(), {keys.begin(), keys.end()}, value}, conditions, "table --where");
-  all.erase(first_known, all.end());
-  for (size_t i = 0; i < known.size(); ++i)
-    if (kept[i]) all.push_back(known[i]);
-}
-
 FoundRuns found_runs(const AllRuns& all) {
   FoundRuns out;
   std::set<std::string> whole;  // ids of intact runs
@@ -232,7 +206,10 @@ FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree
   return found_runs(read_each(folders, tree, {}));
 }
 
-GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader, DamagedRoot damaged_root) {
+namespace {
+
+GatheredRuns gather(const std::vector<std::string>& roots, const TableChoice& choice, const RunReader& reader,
+                    DamagedRoot damaged_root) {
   RunTree tree;
   GatheredRuns out;
   std::vector<std::string> runs, folders;
@@ -252,11 +229,27 @@ GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader&
     runs.insert(runs.end(), below.runs.begin(), below.runs.end());
     folders.insert(folders.end(), below.folders.begin(), below.folders.end());
   }
-  std::vector<std::string> said;
-  out.axes = recorded_axes(folders, said, tree);
-  out.notes.insert(out.notes.end(), said.begin(), said.end());
   out.runs = read_each(runs, tree, reader);
+  std::vector<std::string> said;
+  if (choice.is_of_some_runs()) {
+    keep_chosen(out.runs, choice);
+    std::set<std::pair<std::string, int64_t>> networks;
+    for (const auto& read : out.runs)
+      if (read->run) networks.emplace(read->run->result.model, read->run->result.width);
+    out.axes = recorded_axes(folders, said, tree, [&](const MatchedNetwork& each) {
+      return networks.contains({each.model, each.width});
+    });
+  } else {
+    out.axes = recorded_axes(folders, said, tree);
+  }
+  out.notes.insert(out.notes.end(), said.begin(), said.end());
   return out;
+}
+
+}  // namespace
+
+GatheredRuns gather_runs(const std::vector<std::string>& roots, const RunReader& reader, DamagedRoot damaged_root) {
+  return gather(roots, {}, reader, damaged_root);
 }
 
 Rows rows_of(const GatheredRuns& gathered, SwitchDefaults defaults) {
@@ -275,9 +268,11 @@ void check_roots(const std::vector<std::string>& roots, const std::string& where
 }
 
 Rows read_rows(const std::vector<std::string>& roots, const TableChoice& choice, SwitchDefaults defaults) {
-  GatheredRuns all = gather_runs(roots);
-  if (!choice.where.empty()) keep_where(all.runs, choice.where);
+  GatheredRuns all = gather(roots, choice, {}, DamagedRoot::refused);
   FoundRuns found = found_runs(all.runs);
+  if (found.runs.empty() && choice.is_of_some_runs() && !found.missing.empty())
+    throw bad_input("table",
+                    formatted("no finished run meets the conditions, {} unfinished or damaged", found.missing.size()));
   if (found.runs.empty()) {
     std::vector<std::string> names;
     for (const auto& root : roots) names.push_back(printable(root, 400));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/rows.h"
+#include "report/table_choice.h"
 #include "store/run_check.h"
 
 namespace sb {
@@ -47,15 +48,9 @@ struct FoundRuns {
 
 // A folder that is named twice, even with different spellings, is read once.
 FoundRuns read_runs(const std::vector<std::string>& folders, const RunTree& tree = RunTree::disk());
-// What a table is made of.
-struct TableChoice {
-  std::vector<std::string> select = {}, average = {};  // axes besides those recorded in the folders
-  std::vector<std::string> where = {};                 // conditions on the runs, as runs_where takes them
-};
-
 // Rows of every finished run in `roots`, folders or archives, and in the folders and archives below them, with the axes
-// recorded there and those given. Throws bad_input if there is no finished run, if no run meets the conditions, or if a
-// given axis is no key of a run.
+// recorded there and those given. Throws bad_input if there is no finished run of the choice, or if a given axis is no
+// key of a run.
 Rows read_rows(const std::vector<std::string>& roots, const TableChoice& choice = {}, SwitchDefaults defaults = {});
 Rows read_rows(const std::string& root, const TableChoice& choice = {}, SwitchDefaults defaults = {});
 // Rows of all these folders and archives together, with the default axes and those recorded there. Labels are ignored,

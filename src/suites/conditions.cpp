@@ -24,27 +24,34 @@ Wanted parse_condition(const std::string& text, const std::string& where) {
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     throw bad_input(where, "expected SECTION.KEY=VALUE or several values with commas, got '" + printable(text) + "'");
   Wanted wanted{text.substr(0, equals), {""}};
-  int depth = 0;  // commas inside brackets separate numbers of one list value
+  int depth = 0;  // commas inside brackets belong to one value
   for (const char c : text.substr(equals + 1)) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
     if (c == ',' && depth <= 0) {
       wanted.any_of.emplace_back();
     } else {
       wanted.any_of.back() += c;
     }
   }
+  for (const auto& value : wanted.any_of)
+    if (value.empty())
+      throw bad_input(where, "expected a value on both sides of a comma, got '" + printable(text) + "'");
   return wanted;
 }
 
 // One spelling for each value, as for --set: 1e-3 is 0.001, [8,4] is [4, 8]. Text needs no quotes. Anything that is not
 // a value of the key stays unchanged.
-std::string spelled_as_value(const std::string& key, const std::string& text) {
+std::string spelled_as_value(const std::string& key, std::string text) {
   if (key == "run.id") return text;  // a digest, even if it reads like a number
   const ConfigKey* parameter = find_config_key(key);
   try {
-    return condition_text(key, parse_assigned(text, parameter, {}));
+    const std::string spelled = condition_text(key, parse_assigned(text, parameter, {}));
+    if (parameter || !key.starts_with("model.")) return spelled;
+    return spelled == "true" ? "on" : spelled == "false" ? "off" : spelled;  // both spell a switch
   } catch (const Error&) {
-    return parameter && parameter->kind == ConfigKey::Kind::text ? toml_quoted(text) : text;
+    if (parameter && parameter->kind == ConfigKey::Kind::text) return toml_quoted(text);
+    if (text.starts_with('[')) std::erase(text, ' ');  // a list of a kind of task
+    return text;
   }
 }
 

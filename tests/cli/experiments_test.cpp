@@ -60,6 +60,22 @@ TEST(Verdict, RejectsUnknownArgumentsInOneLine) {
   }
 }
 
+TEST(Verdict, NamesModelsWithoutRunsAndMissingChoices) {
+  const TemporaryFolder folder;
+  const auto notes = [&](const std::string& head, const std::string& model) {
+    std::ofstream(folder.file("mine.toml")) << head << "[[scale]]\nname = 'quick'\n[[claim]]\nid = 'c'\ntitle = 't'\n"
+                                            << "sentence = 'x'\ncomparisons = [{a = '" << model << "', b = 'mamba'}]\n";
+    const Outcome outcome = run(
+        {"experiments", "verdict", "c", SB_SOURCE_DIR "/results/quick.tar.gz", "--claims", folder.file("mine.toml")});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.err;
+  };
+  const std::string choices = "[choices]\ngrammar_seed = 11\nscale = 'quick'\n";
+  EXPECT_EQ(notes(choices, "gla"), "");
+  EXPECT_EQ(notes(choices, "glaa"), "note: no run has the model 'glaa', did you mean gla?\n");
+  EXPECT_NE(notes("", "gla").find("mine.toml has no [choices]"), std::string::npos);
+}
+
 TEST(Findings, AreWrittenAndChecked) {
   const TemporaryFolder folder;
   fs::create_directory(folder.file("results"));

@@ -77,7 +77,7 @@ sentence = "x"
 delta = 0.02
 comparisons = [
   {a = ["gla", "mamba"], b = ["mamba2", {model = "gla", mlp = 2, complementary = true}], task = [1, 3]},
-  {asks = "at_most", delta = 1, a = {mean = ["gla", "mamba"]}, reported = true},
+  {asks = "at_most", delta = 0.5, a = {mean = ["gla", "mamba"]}, reported = true},
   {a = {model = "gla", keys = {model.dropout = 0.2}}, b = {model = "gla", keys = {model.dropout = 0}}},
   {statistic = "drop", a = "gla", b = "mamba", from = 2, task = 3, reference = 0.1},
 ])",
@@ -91,7 +91,7 @@ comparisons = [
   EXPECT_FALSE(all[7].reported);
   EXPECT_EQ(all[8].name(), "task 1: mean of GLA; Mamba");
   EXPECT_EQ(all[8].asks, Asks::at_most);
-  EXPECT_EQ(all[8].delta, 1);
+  EXPECT_EQ(all[8].delta, .5);
   EXPECT_TRUE(all[8].reported);
   EXPECT_EQ(all[9].name(), "task 1: GLA, dropout 0.2 − GLA, dropout 0.0");
   EXPECT_EQ(all[10].name(), "task 2 to 3, drop: GLA − Mamba");
@@ -198,6 +198,8 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("comparisons = [{a = 'gla', best = 1}]"),
            claim("comparisons = [{a = 'gla', best = true}]"),
            claim("keys = {task.machine = 'a5'}\ncomparisons = [{a = 'gla'}]"),
+           claim("keys = {train.lr = 4e-3}\ncomparisons = [{a = 'gla'}]"),
+           claim("keys = {grammar.seed = 1}\ncomparisons = [{a = 'gla'}]"),
            claim("keys = 3\ncomparisons = [{a = 'gla'}]"),
            claim("at_scale = 3\ncomparisons = [{a = 'gla'}]"),
            claim("at_scale = {s = 3}\ncomparisons = [{a = 'gla'}]"),
@@ -242,6 +244,8 @@ TEST(ClaimsFile, ReportsErrorsInOneLineWithLocation) {
            claim("comparisons = [{a = {model = 'gla', keys = {model.dropout = 0.2}}, b = 'gla'}]"),
            claim("comparisons = [{a = 'gla'}]\ndelta = nan"),
            claim("comparisons = [{a = 'gla'}]\ndelta = -1"),
+           claim("comparisons = [{a = 'gla'}]\ndelta = 1"),
+           claim("comparisons = [{a = 'gla', task = 4, gaps = [20]}]"),
            claim("comparisons = [{a = 'gla'}]\nasks = 'sideways'"),
            claim("comparisons = [{a = 'gla', reported = 1}]"),
            claim("comparisons = [{a = 'gla', b = 'mamba', statistic = 'drop'}]"),

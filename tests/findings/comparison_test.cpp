@@ -236,6 +236,34 @@ TEST(ScaleKeys, AreReplacedByThoseOfTheClaim) {
   EXPECT_EQ(found(21), 0U) << "of the scale, but not of the claim";
 }
 
+TEST(MeansOfModels, CompareNetworksOfMatchingSize) {
+  const auto sizes = [](const std::string& widths, const std::string& models) {
+    return small_runs(
+        "[grid]\ntask.number = [1]\nmodel.width = " + widths + "\nmodel.name = " + models + "\nrun.seed = [1, 2, 3]\n",
+        [](Result& r) {
+          r.params = r.width * 100'000;
+          set_accuracy(r, static_cast<double>(r.width) / 1000);
+        });
+  };
+  const auto mean = [](std::vector<TableRun> runs) {
+    const std::string text =
+        "[[scale]]\nname = 's'\nmatch = 3\n[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\n"
+        "comparisons = [{a = {mean = ['gla', 'mamba']}}]";
+    const Claims claims = parse_claims(text, "c.toml");
+    return judge(rows_from(std::move(runs)), claims, claims.claims.front(), claims.scales.front(), corrected_protocol)
+        .comparisons.front()
+        .effect.mean;
+  };
+  const auto with = [](std::vector<TableRun> runs, std::vector<TableRun> more) {
+    for (auto& run : more) runs.push_back(std::move(run));
+    return runs;
+  };
+  EXPECT_NEAR(mean(with(sizes("[128, 256, 512]", "['gla']"), sizes("[128]", "['mamba']"))), .128, 1e-9)
+      << "a factor of 2 would do, but there are equal ones";
+  EXPECT_NEAR(mean(with(sizes("[256, 512]", "['gla']"), sizes("[128]", "['mamba']"))), .192, 1e-9);
+  EXPECT_NEAR(mean(sizes("[128, 512]", "['gla', 'mamba']")), .512, 1e-9) << "the largest";
+}
+
 TEST(ComparisonsOfOneScale, AreJudgedOnlyThere) {
   const std::string text =
       "[[scale]]\nname = 's'\n[[scale]]\nname = 'u'\n[[claim]]\nid = 'c'\ntitle = 't'\nsentence = 'x'\n"

@@ -379,7 +379,7 @@ TEST(TrainedModels, GapLengthsNeedTheNgramInClaimsBeyondThePaper) {
         .words();
   };
   EXPECT_EQ(words(.71, 0), "supported");
-  EXPECT_EQ(words(.69, 0), "undecided (GLA not trained: .690 on its own test, n-gram .700)");
+  EXPECT_EQ(words(.69, 0), "undecided (GLA not trained on grammar 1: .690 on its own test, n-gram .700)");
   EXPECT_EQ(words(.69, 5), "supported");
 }
 
@@ -392,9 +392,9 @@ TEST(TrainedModels, BothArmsAreNamed) {
         for (auto& m : r.grid) m.accuracy = r.test->accuracy / 2 + wobble(r);
       }));
   const auto one = judged_alone(rows, "{statistic = 'gap_accuracy', a = 'mamba2', b = 'gla', task = 4, gaps = [20]}");
-  EXPECT_EQ(
-      one.withheld,
-      "Mamba2 not trained: .600 on its own test, n-gram .700; GLA not trained: .500 on its own test, n-gram .700");
+  EXPECT_EQ(one.withheld,
+            "Mamba2 not trained on grammar 1: .600 on its own test, n-gram .700; GLA not trained on grammar 1: .500 on "
+            "its own test, n-gram .700");
   EXPECT_EQ(one.decides, std::vector<std::string>{"longer training or other settings of Mamba2 and GLA, until they "
                                                   "learn their own test"});
 }

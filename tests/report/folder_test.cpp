@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "../base/temporary_folder.h"
@@ -239,27 +240,97 @@ run.seed = [1, 2]
   EXPECT_TRUE(noted(damaged.notes, "not used: "));
 }
 
-TEST(Folder, ConditionsSelectRunsByValue) {
-  TemporaryFolder root;
-  const Suite suite = suite_of(R"(
+constexpr const char* kMixedSuite = R"(
 [grid]
-train.weight_decay = [0.0, 0.1]
+level = [
+  {train.weight_decay = 0.0, task.number = 2, eval.gaps = [10, 20]},
+  {train.weight_decay = 0.1, task.number = 3},
+  {train.position_stretch = 10, model.name = "transformer", task.number = 2},
+  {model.delta = false, task.number = 2, model.name = "gated_delta_net"},
+]
 run.seed = [1, 2]
-)");
+)";
+
+// The same conditions select the same runs of a suite before and after training.
+TEST(Folder, ConditionsSelectAsThoseOfASuite) {
+  TemporaryFolder root;
+  const Suite suite = suite_of(kMixedSuite);
   for (const auto& run : suite.runs) finish(root.file(""), run);
+  const std::string id = suite.runs.front().run_id;
+  const std::vector<std::pair<std::vector<std::string>, size_t>> cases = {
+      {{"train.weight_decay=1e-1"}, 2},
+      {{"train.weight_decay=0,0.1"}, 8},
+      {{"train.weight_decay=0.0", "run.seed=2"}, 3},
+      {{"grammar.seed=2", "train.seed=2"}, 4},
+      {{"task.number=2"}, 6},
+      {{"eval.gaps=[10,20]"}, 2},
+      {{"eval.gaps=[20, 10]"}, 2},
+      {{"model.name=transformer"}, 2},
+      {{"model.name=\"gated_delta_net\",transformer"}, 8},
+      {{"model.delta=off"}, 2},
+      {{"model.delta=false"}, 2},
+      {{"train.position_stretch=10"}, 2},
+      {{"train.position_stretch=1"}, 6},  // a default, which no run id contains
+      {{"run.id=" + id}, 1}};
+  for (const auto& [conditions, expected] : cases) {
+    Suite part = suite_of(kMixedSuite);
+    keep_where(part, conditions, "--where");
+    std::set<std::string> wanted, found;
+    for (const auto& run : part.runs) wanted.insert(run.run_id);
+    for (const auto& run : read_rows(root.file(""), {.where = conditions}).runs) found.insert(run.result.run_id);
+    EXPECT_EQ(found, wanted) << conditions.front();
+    EXPECT_EQ(found.size(), expected) << conditions.front();
+  }
+}
+
+TEST(Folder, ConditionsApplyToUnfinishedRuns) {
+  TemporaryFolder root;
+  for (const auto& run : suite_of("[grid]\nrun.seed = [1, 2]\n").runs) finish(root.file(""), run);
   RunStore unfinished(root.file(""), config(9));
   const auto rows = [&](std::vector<std::string> where) {
     return read_rows(root.file(""), {.where = std::move(where)});
   };
-  EXPECT_EQ(rows({"train.weight_decay=1e-1"}).runs.size(), 2U) << "values are compared, not their spelling";
-  EXPECT_EQ(rows({"train.weight_decay=0,0.1", "train.seed=2"}).runs.size(), 2U);
-  EXPECT_EQ(rows({"run.id=" + suite.runs.front().run_id}).runs.size(), 1U);
   EXPECT_TRUE(rows({"train.seed=2"}).missing.empty()) << "the unfinished run has another seed";
   EXPECT_EQ(rows({"train.seed=2,9"}).missing.size(), 1U);
   const auto fault = [&](const std::string& where) { return error_line([&] { rows({where}); }); };
   EXPECT_EQ(fault("train.seeds=2"), "[table --where] no run has the key 'train.seeds', did you mean train.seed?");
   EXPECT_EQ(fault("train.seed=7"), "[table --where] no run has train.seed = '7', expected 1, 2 or 9");
+  EXPECT_EQ(fault("train.seed=9"), "[table] no finished run meets the conditions, 1 unfinished or damaged");
   EXPECT_NE(fault("train.seed").find("expected SECTION.KEY=VALUE"), std::string::npos);
+  EXPECT_NE(fault("train.seed=2,").find("expected a value on both sides of a comma"), std::string::npos);
+}
+
+TEST(Folder, ConditionsWithoutAnyFinishedRun) {
+  TemporaryFolder root;
+  EXPECT_EQ(error_line([&] { read_rows(root.file(""), {.where = {"train.seed=1"}}); }),
+            error_line([&] { read_rows(root.file("")); }));
+}
+
+TEST(Folder, ScaleSelectsRuns) {
+  TemporaryFolder root;
+  const std::string quick = "grammar.vocab = 13, grammar.ambiguities = 12, grammar.depth = 12, task.length = 40";
+  const std::string small = "grammar.vocab = 21, grammar.ambiguities = 20, grammar.depth = 20, task.length = 200";
+  const Suite suite = suite_of("[grid]\nlevel = [{" + quick + "}, {" + small + "}]\n");
+  for (const auto& run : suite.runs) finish(root.file(""), run);
+  const auto rows = read_rows(root.file(""), {.scale = "small"});
+  ASSERT_EQ(rows.runs.size(), 1U);
+  EXPECT_EQ(rows.runs[0].result.run_id, suite.runs[1].run_id);
+  EXPECT_EQ(error_line([&] { read_rows(root.file(""), {.scale = "paper"}); }),
+            "[table --scale] no run has the scale 'paper', expected quick or small");
+}
+
+TEST(Folder, NotesOfMatchedNetworksAreOfThoseShown) {
+  TemporaryFolder root;
+  Suite suite = suite_of("[grid]\nrun.seed = [1, 2]\nmodel.width = [128, 256]\n");
+  for (const auto& run : suite.runs) finish(root.file(""), run);
+  suite.matched = {{"gated_delta_net", 128, MatchedSize::params, 1000, 1000},
+                   {"gated_delta_net", 256, MatchedSize::flops, 2000, 2000}};
+  record_suite(root.file(""), suite, never);
+  const auto notes = [&](const TableChoice& choice) { return read_rows(root.file(""), choice).notes; };
+  EXPECT_TRUE(noted(notes({}), "parameters matched to 1,000"));
+  EXPECT_TRUE(noted(notes({}), "FLOPs per token matched to 2,000"));
+  EXPECT_FALSE(noted(notes({.where = {"model.width=256"}}), "parameters matched to 1,000"));
+  EXPECT_TRUE(noted(notes({.where = {"model.width=256"}}), "FLOPs per token matched to 2,000"));
 }
 
 TEST(Folder, KeepsAxesOfEverySuite) {

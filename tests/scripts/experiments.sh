@@ -63,5 +63,14 @@ for bad in "run task33" "run task3 --scale tiny" "run task3 --where nonsense" "q
   "$program" experiments $bad > "$work/said" 2> "$work/err"
   [[ $? -eq 2 && $(wc -l < "$work/err") -eq 1 ]] || fail "experiments $bad: $(cat "$work/err")"
 done
+# Every experiment's claims have only switches of their models.
+for name in $(python3 -c 'import json, sys; print(*[e["name"] for e in json.load(open(sys.argv[1]))["experiments"]])' "$work/list.json"); do
+  "$program" experiments verdict "$name" "$results/quick.tar.gz" > "$work/said" 2> "$work/err"
+  ! grep -q "no switch" "$work/err" || fail "verdict $name: $(cat "$work/err")"
+done
+printf '%s\n' '[[scale]]' 'name = "quick"' '[[claim]]' 'id = "c"' 'title = "t"' 'sentence = "x"' \
+  'comparisons = [{a = {model = "mamba2", complementry = false}, b = "mamba"}]' > "$work/mine.toml"
+"$program" experiments verdict c "$results/quick.tar.gz" --claims "$work/mine.toml" > "$work/said" 2> "$work/err"
+[[ $? -eq 2 ]] && grep -q "mamba2 has no switch 'complementry', did you mean complementary" "$work/err" || fail "misspelt switch: $(cat "$work/err")"
 [[ $failed -eq 0 ]] && echo "the catalogue holds"
 exit $failed

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/replace_file.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -80,6 +82,28 @@ Experiment asked_for(const std::string& name, const Claims& claims, const std::s
                                              "'" + did_you_mean(name, names));
 }
 
+// Throws for a switch that a known model does not have, and says which other models have no runs.
+void check_arms(const Claim& claim, const Rows& rows, const SwitchDefaults& defaults, const std::string& path) {
+  constexpr int64_t any_width = 256;
+  std::set<std::string> with_runs, unknown;
+  for (const auto& group : rows.groups) with_runs.insert(group.model());
+  for (const auto& one : claim.comparisons)
+    for (const auto* arm : {&one.a, &one.b})
+      for (const auto& model : *arm) {
+        const auto switches = defaults ? defaults(model.model, any_width) : std::map<std::string, std::string>();
+        if (switches.empty() && !with_runs.contains(model.model)) unknown.insert(model.model);
+        std::vector<std::string> names;
+        for (const auto& [name, value] : switches) names.push_back(name);
+        for (const auto& [name, value] : model.switches)
+          if (!switches.empty() && !switches.contains(name))
+            throw bad_input("claims", formatted("{} has no switch '{}'{}, {}", printable(model.model), printable(name),
+                                                did_you_mean(name, names), printable(path, 200)));
+      }
+  for (const auto& name : unknown)
+    complain(formatted("note: no run has the model '{}'{}", printable(name),
+                       did_you_mean(name, {with_runs.begin(), with_runs.end()})));
+}
+
 Error without_runs(const std::string& where, const std::string& expected, const std::string& folder, const Rows& rows) {
   return bad_input(where, "expected " + expected + " below the folder, got none, " + printable(folder, 400) +
                               (rows.notes.empty() ? "" : "; " + rows.notes.front()));
@@ -98,6 +122,11 @@ Exit verdict(const Options& options, const SwitchDefaults& defaults) {
   const Rows rows = read_all_rows(options.folders, defaults);
   if (rows.runs.empty() && rows.absent.empty())
     throw without_runs("experiments verdict DIR", "runs", options.folders.front(), rows);
+  if (!claims.choice_seed)
+    complain(
+        "note: " + printable(path, 200) +
+        " has no [choices], so runs of every grammar count, and no verdict is withheld because of better settings");
+  for (const auto& id : experiment.claims) check_arms(*claims.find(id), rows, defaults, path);
   std::vector<ClaimVerdict> verdicts;
   for (const auto& id : experiment.claims) verdicts.push_back(judge(rows, claims, *claims.find(id), options.scale));
   deliver(options.out, options.format == "json" ? json_document(verdict_json(experiment, verdicts, rows), 6)
@@ -113,7 +142,8 @@ std::string current(const std::string& path) {
 }
 
 Exit findings(const PageOptions& options, const SwitchDefaults& defaults) {
-  const Claims claims = read_claims(claims_path("experiments findings", options.claims));
+  Claims claims = read_claims(claims_path("experiments findings", options.claims));
+  if (!options.claims.empty()) claims.file = options.claims;
   const Rows rows = read_all_rows({options.results}, defaults);
   if (rows.runs.empty()) throw without_runs("experiments findings --results", "finished runs", options.results, rows);
   for (const auto& note : rows.notes)

@@ -42,15 +42,19 @@ void add_table(Program& program, SwitchDefaults defaults) {
                       "Print a table of finished runs: mean and 95 % interval over seeds, at the learning rate and "
                       "warm-up selected on valid",
                       {"selectivbench table runs/quick", "selectivbench table runs/quick results/paper.tar.gz",
-                       "selectivbench table results --where task.number=3 --where model.name=gla,mamba2",
+                       "selectivbench table results --scale small --where task.number=3 --where model.name=gla,mamba2",
                        "selectivbench table runs/quick --format latex --out table.tex",
                        "selectivbench table runs/quick --per-run --format csv"},
                       [options] { return run(*options); });
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
   arguments.choice("--format", options->format, table_format_names(), "Output format");
   arguments.flag("--per-run", options->per_run, "One row per run instead of one cell per setting");
-  arguments.texts("--where", options->choice.where, "SECTION.KEY=VALUE[,VALUE]",
-                  "Only runs with this value of a setting, as for suite; repeatable");
+  arguments.text("--scale", options->choice.scale, "NAME",
+                 "Only runs with the grammar and the sequences of this scale: quick, small or paper");
+  arguments.texts(
+      "--where", options->choice.where, "SECTION.KEY=VALUE[,VALUE]",
+      "Only runs with one of these values; a list such as [10,20] is one value; run.id=A,B selects runs by id; can be "
+      "repeated");
   arguments.texts(
       "--select", options->choice.select, "KEY",
       "Also select this key by its accuracy on valid, like train.lr and train.warmup (e.g. train.weight_decay)");
