@@ -44,7 +44,7 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
   std::map<Level, std::pair<size_t, size_t>> pairs;
   for (const auto& [level, groups] : left)
     if (const auto other = right.find(level); other != right.end())
-      if (const auto pair = matched(groups, other->second)) pairs[level] = *pair;
+      if (const auto pair = matching({groups, other->second})) pairs[level] = {(*pair)[0], (*pair)[1]};
   if (pairs.empty() || (c_.from > 0 && pairs.size() < 2)) {
     out.found = false;
     unmatched_ = pairs.empty();
@@ -108,25 +108,6 @@ std::optional<double> Gatherer::over_levels(const std::vector<double>& x, const 
   return rise ? std::optional(-*rise * (c_.task - c_.from)) : std::nullopt;
 }
 
-std::optional<std::pair<size_t, size_t>> Gatherer::matched(const std::vector<size_t>& a,
-                                                           const std::vector<size_t>& b) const {
-  std::optional<std::pair<size_t, size_t>> best;
-  std::pair<double, double> most{-1, 0};
-  for (const size_t x : a)
-    for (const size_t y : b) {
-      const double p = static_cast<double>(std::max<int64_t>(1, params_of(rows_, x)));
-      const double q = static_cast<double>(std::max<int64_t>(1, params_of(rows_, y)));
-      const double ratio = std::max(p, q) / std::min(p, q);
-      if (ratio > match_) continue;
-      const std::pair<double, double> rank{std::min(p, q), -ratio};
-      if (!best || rank > most) {
-        best = {x, y};
-        most = rank;
-      }
-    }
-  return best;
-}
-
 // One group per model and level: at a level that all models have, groups of matching size if there are any, of the
 // largest ones; else the largest of each model.
 std::vector<Gatherer::GroupsByLevel> Gatherer::networks_of(const Members& members) const {
@@ -145,29 +126,30 @@ std::vector<Gatherer::GroupsByLevel> Gatherer::networks_of(const Members& member
   return out;
 }
 
-// For every size of the first model, the nearest one of each other model. Of those that are alike, the largest; if none
-// are, those with the smallest ratio.
+// For every size of the first model, the largest one of each other model that is alike, else the nearest. Of these, the
+// largest that are all alike; if none are, those with the smallest ratio.
 std::optional<std::vector<size_t>> Gatherer::matching(const std::vector<std::vector<size_t>>& models) const {
-  constexpr double alike = 1.25;  // two sizes within 10 % of one target
+  constexpr double within = 1.25;  // two sizes within 10 % of one target
+  const double alike = std::min(within, match_);
   const auto size = [&](size_t group) { return static_cast<double>(std::max<int64_t>(1, params_of(rows_, group))); };
   std::optional<std::vector<size_t>> best;
   std::pair<double, double> most;
   for (const size_t first : models.front()) {
-    const auto ratio = [&](size_t group) {
-      return std::max(size(group), size(first)) / std::min(size(group), size(first));
+    const auto rank = [&](size_t group) {
+      const double ratio = std::max(size(group), size(first)) / std::min(size(group), size(first));
+      return std::pair(-std::max(alike, ratio), size(group));
     };
-    std::vector<size_t> groups;
-    double least = size(first), largest = least;
-    for (const auto& model : models) {
+    std::vector<size_t> groups = {first};
+    for (size_t m = 1; m < models.size(); ++m)
       groups.push_back(
-          *std::min_element(model.begin(), model.end(), [&](size_t x, size_t y) { return ratio(x) < ratio(y); }));
-      least = std::min(least, size(groups.back()));
-      largest = std::max(largest, size(groups.back()));
-    }
-    const std::pair<double, double> rank{-std::max(alike, largest / least), least};
-    if (largest / least > match_ || (best && rank <= most)) continue;
+          *std::max_element(models[m].begin(), models[m].end(), [&](size_t x, size_t y) { return rank(x) < rank(y); }));
+    const auto [least, largest] =
+        std::minmax_element(groups.begin(), groups.end(), [&](size_t x, size_t y) { return size(x) < size(y); });
+    const double ratio = size(*largest) / size(*least);
+    const std::pair<double, double> now{-std::max(alike, ratio), size(*least)};
+    if (ratio > match_ || (best && now <= most)) continue;
+    most = now;
     best = std::move(groups);
-    most = rank;
   }
   return best;
 }

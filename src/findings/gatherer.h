@@ -47,7 +47,6 @@ class Gatherer {
   std::optional<double> over_levels(const std::vector<double>& x, const std::vector<double>& y, size_t levels) const;
   std::vector<GroupsByLevel> networks_of(const Members& members) const;
   std::optional<std::vector<size_t>> matching(const std::vector<std::vector<size_t>>& models) const;
-  std::optional<std::pair<size_t, size_t>> matched(const std::vector<size_t>& a, const std::vector<size_t>& b) const;
   double level_value(size_t group, const Unit& unit, const Level& level) const;
 
   // missing_runs.cpp

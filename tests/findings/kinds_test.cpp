@@ -133,10 +133,10 @@ TEST(KindClaims, BestIgnoresSeedsBeyondThePromisedNumber) {
 // Test points separate runs only if a comparison measures at them.
 TEST(KindClaims, PointsMatterOnlyWhereTheyAreMeasured) {
   const auto runs = [](const char* model, const char* depths) {
-    return runs_of(
-        suite_of(formatted("[task]\nkind = 'dyck'\nlength = 50\ntest_length = 100\n[model]\nlayers = 2\n"
-                           "[eval]\ndepths = {}\n[grid]\nmodel.name = ['{}']\ngrammar.seed = [1, 2, 3]\n",
-                           depths, model)));
+    return runs_of(suite_of(formatted("[task]\nkind = 'dyck'\nlength = 50\ntest_length = 100\n[model]\nlayers = 2\n"
+                                      "[eval]\ndepths = {}\n[grid]\nmodel.name = ['{}']\ngrammar.seed = [1, 2, 3]\n",
+                                      depths, model)),
+                   [](Result& r) { r.params = 84'000; });
   };
   const ScaleVerdict v = judged(rows_from(joined_runs(runs("gated_delta_net", "[4, 8, 12]"), runs("mamba2", "[4]"))),
                                 "dyck_mixing", "quick");
