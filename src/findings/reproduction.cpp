@@ -99,7 +99,7 @@ std::string order_text(const std::vector<Gain>& all) {
                       changed.size(), all.size() * (all.size() - 1) / 2, gap);
   if (closer.empty()) return out;
   return out + (closer.size() <= most_named
-                    ? formatted(" Only in the paper do these differ by more: {}.", joined(closer, "; "))
+                    ? formatted(" Only in the paper do these differ by more than 1 point: {}.", joined(closer, "; "))
                     : formatted(" Only in the paper do {} other pairs differ by more.", closer.size()));
 }
 
@@ -195,8 +195,8 @@ std::string precision_text(const Rows& rows, const Claims& claims, const std::ve
     }
   }
   if (by_precision.empty()) return "";
-  return formatted(" Mixed precision instead of bfloat16 alone gives {}. All other changes together give {}.",
-                   and_list(by_precision), and_list(rest));
+  return formatted(" Mixed precision instead of bfloat16 alone gives {}. All other changes together give {}{}.",
+                   and_list(by_precision), and_list(rest), rest.size() > 1 ? ", in the same order" : "");
 }
 
 // Models trained at another rate than the chosen one: "GLA at 0.002 instead of 0.004 (the failed run was not kept)".

@@ -1,5 +1,6 @@
 // Prints the results table.
 #include <algorithm>
+#include <set>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -83,14 +84,15 @@ class Printer {
                                    : " ± " + share((cut.high - cut.low) / 2);
     }
     if (!brief_ && value.accuracy && !value.grammars.empty()) out += formatted(" ({})", value.grammars.size());
-    std::vector<std::string> marks;
+    std::set<size_t> numbers;
     for (const auto& text : value.footnotes) {
       const auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
-      marks.push_back(superscript(static_cast<size_t>(at - footnotes_.begin()) + 1));
+      numbers.insert(static_cast<size_t>(at - footnotes_.begin()) + 1);
       if (at == footnotes_.end()) footnotes_.push_back(text);
     }
-    out += joined(marks, " ");
-    return out;
+    std::vector<std::string> marks;
+    for (const size_t number : numbers) marks.push_back(superscript(number));
+    return out + joined(marks, " ");
   }
 
   // "*Corrected* runs use learning rate 0.004 (GLA: 0.002) and residual `post` (Transformer: `pre`)."

@@ -199,9 +199,9 @@ TEST(Experiments, QueueSelectsExistingGpuRuns) {
     }
   }
   EXPECT_EQ(set, 1U) << "the step with settings of its own";
-  EXPECT_EQ(counts[0], 7U + 2) << "A: the reproduction";
-  EXPECT_EQ(counts[1], 7U) << "B: the same models, corrected";
-  EXPECT_EQ(counts[4], 9U * 4) << "D: task 1";
+  EXPECT_EQ(counts[0], 7U + 2) << "the reproduction";
+  EXPECT_EQ(counts[1], 7U) << "the same models, corrected";
+  EXPECT_EQ(counts[4], 9U * 4) << "task 1 at small";
 }
 
 TEST(Experiments, ReportInvalidFilesInOneLine) {

@@ -85,12 +85,17 @@ Exit run(Options options) {
   const KnownRuns known = known_runs(options.results, "experiments queue --results");
   for (const auto& note : known.notes) complain(note);
   const auto steps = look(known);
-  TextTable table({"step", "runs", "done", "of steps above", "missing", "one H200"});
+  TextTable table({"experiment", "step", "runs", "done", "of steps above", "missing", "one H200"}, "llrrrrr");
   Json json = {{"steps", Json::array()}};
   const StepState* next = nullptr;
+  size_t all_missing = 0;
+  std::optional<double> all_seconds = 0;
   for (const auto& state : steps) {
     const size_t missing = state.missing();
-    table.row({state.step.title, std::to_string(state.runs), std::to_string(state.done),
+    all_missing += missing;
+    if (missing > 0)
+      all_seconds = all_seconds && state.seconds ? std::optional(*all_seconds + *state.seconds) : std::nullopt;
+    table.row({state.step.experiment, state.step.title, std::to_string(state.runs), std::to_string(state.done),
                state.above == 0 ? "-" : std::to_string(state.above), std::to_string(missing),
                missing == 0 ? "-" : time_text(state)});
     Json& entry = json["steps"].emplace_back(Json{{"title", state.step.title},
@@ -103,8 +108,13 @@ Exit run(Options options) {
                                                   {"of_steps_above", state.above},
                                                   {"missing", missing}});
     if (state.seconds) entry["seconds"] = *state.seconds;
+    if (missing > 0) entry["command"] = command_of(state, options);
     if (!next && missing > 0) next = &state;
   }
+  table.row({"all", "", "", "", "", std::to_string(all_missing),
+             all_missing == 0 ? "-"
+             : all_seconds    ? duration_text(*all_seconds)
+                              : "unknown"});
   if (next) json["next"] = command_of(*next, options);
   if (!options.json.empty()) deliver(options.json, json_document(json, 2));
   if (options.json == "-") return Exit::done;
