@@ -5,7 +5,7 @@ from dataclasses import replace
 from unittest import mock
 
 import selectivbench as sb
-from common import TemporaryFolder
+from common import TemporaryFolder, needs_torch
 from selectivbench._svg import DARK
 from selectivbench.card import as_html, as_markdown, figures
 from selectivbench.peers import load_peers
@@ -81,6 +81,7 @@ class CardTest(TemporaryFolder):
             self.assertIn(fact, as_markdown(found))
             self.assertIn(fact.replace(" | ", ": "), str(found))
 
+    @needs_torch
     def test_ids_and_commands_are_in_an_appendix_that_is_printed(self):
         found = self.ranking(name="my mixer", skip=["bf16"])
         page = as_html(found)
