@@ -101,7 +101,8 @@ Scale scale_of(const TomlValue& block) {
                        {"results", keys_into(out.results)},
                        {"params", ends_into(out.least_params, out.most_params)},
                        {"sizes", ends_into(out.least_size, out.most_size)},
-                       {"match", real_into(out.match, 1, 1e6)}});
+                       {"match", real_into(out.match, 1, 1e6)},
+                       {"untuned", [&](auto& member) { out.untuned = toml_truth(member); }}});
   if (out.name.empty()) throw toml_fault("a scale without a name", block.place);
   return out;
 }

@@ -30,8 +30,10 @@ std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one
   const auto usual = stratum.scale->results.find("train.updates");
   const int64_t updates = one.figures.updates;
   const bool same = updates == 0 || (usual != stratum.scale->results.end() && usual->second == std::to_string(updates));
-  return same ? where_text(stratum)
-              : formatted("{}, {} updates", where_text(stratum), grouped(static_cast<uint64_t>(updates)));
+  std::string out = where_text(stratum);
+  if (one.comparison->keys_at(stratum.scale->name).contains("grammar.vocab") && one.figures.states > 0)
+    out += formatted(", {} states", one.figures.states);
+  return same ? out : formatted("{}, {} updates", out, grouped(static_cast<uint64_t>(updates)));
 }
 
 std::string first_figure(const ComparisonVerdict& one) {

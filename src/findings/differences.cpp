@@ -29,7 +29,7 @@ std::string bounds_cells(const ComparisonVerdict& one) {
 std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
   std::vector<std::string> names, below;
-  bool exploratory = false, reported = false;
+  bool exploratory = false, untuned = false, reported = false;
   for (const auto& question : claims.questions) {
     std::string own;
     for (const auto& answer : question.answers)
@@ -42,8 +42,9 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
             own += formatted("| {} | {}, {} | {} | {} | {} {} | {} | {} | {}{} |\n", cell(c.name()),
                              where_text(stratum, one), evidence_text(one), first_figure(one), second_figure(one),
                              one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", unit_text(c), interval_text(one),
-                             bounds_cells(one), verdict_cell(one), stratum.exploratory ? " (exploratory)" : "");
+                             bounds_cells(one), verdict_cell(one), in_brackets(stratum.marks()));
             exploratory |= stratum.exploratory;
+            untuned |= stratum.scale->untuned;
             reported |= c.reported;
             add_notes(stratum, one, below);
           }
@@ -55,13 +56,14 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
   if (rows.empty()) return "";
   std::string out =
       "The rows repeat comparisons of the [claims](findings/claims.md), which list more of them, at three "
-      "[scales](experiments.md#scales). Intervals are not corrected for the number of rows.\n\n"
+      "[scales](experiments.md#scales): `quick`, for minutes on two cores, `small` and `paper`. Intervals are not "
+      "corrected for the number of rows.\n\n"
       "| difference | runs | a | b | a − b | 95 % interval | n-gram | ceiling | verdict |\n"
       "|---|---|---:|---:|---:|---:|---:|---:|---|\n" +
       rows;
   if (!names.empty()) out += "\n" + joined(names, " ") + "\n";
   if (reported) out += "\n*Reported*: no claim asks for this difference, so it has no verdict.\n";
-  if (exploratory) out += "\n" + exploratory_text();
+  out += marks_text(exploratory, untuned);
   return below.empty() ? out : out + "\n" + bullets(below);
 }
 

@@ -177,7 +177,7 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
     out += formatted("| {} |", claim_link(*verdict.claim, page));
     for (const size_t s : columns)
       out += formatted(" {}{} |", verdict.scales[s].words(),
-                       verdict.scales[s].exploratory && verdict.scales[s].with_runs > 0 ? " (exploratory)" : "");
+                       verdict.scales[s].with_runs > 0 ? in_brackets(verdict.scales[s].marks()) : "");
     out += "\n";
   }
   return out;
@@ -185,7 +185,7 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
 
 std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
-  bool exploratory = false;
+  bool exploratory = false, untuned = false;
   for (const auto& verdict : verdicts)
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons) {
@@ -194,17 +194,31 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
         if (!one.is_decided() && !as_run) continue;
         rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
-                          verdict_cell(one) + (stratum.exploratory ? " (exploratory)" : ""));
+                          verdict_cell(one) + in_brackets(stratum.marks()));
         exploratory |= stratum.exploratory;
+        untuned |= stratum.scale->untuned;
       }
   if (rows.empty()) return "";
   return "| comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" + rows +
-         (exploratory ? "\n" + exploratory_text() : "");
+         marks_text(exploratory, untuned);
 }
 
-std::string exploratory_text() {
-  return "*Exploratory*: the training or a network was changed after first runs of the same comparison, so the verdict "
-         "needs new runs to confirm it.\n";
+std::string in_brackets(const std::string& marks) {
+  return marks.empty() ? "" : " (" + marks + ")";
+}
+
+std::string marks_text(bool exploratory, bool untuned) {
+  std::string out;
+  if (exploratory)
+    out +=
+        "\n*Exploratory*: the training or a network was changed after first runs of the same comparison, so the "
+        "verdict "
+        "needs new runs to confirm it.\n";
+  if (untuned)
+    out +=
+        "\n*Untuned*: no setting was chosen at this scale. At another learning rate, or after longer training, "
+        "differences change by several points.\n";
+  return out;
 }
 
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
@@ -215,8 +229,8 @@ std::string claim_section(const ClaimVerdict& verdict, const Claims& claims) {
   bool unusable = false;
   for (const auto& stratum : verdict.scales) {
     if (stratum.with_runs > 0)
-      words.push_back(
-          formatted("{} ({}{})", stratum.words(), stratum.exploratory ? "exploratory, " : "", where_text(stratum)));
+      words.push_back(formatted("{} ({}{}{})", stratum.words(), stratum.marks(), stratum.marks().empty() ? "" : ", ",
+                                where_text(stratum)));
     rows += comparison_rows(stratum, units, below);
     unusable |= stratum.has_only_unusable_runs();
   }

@@ -164,7 +164,9 @@ Figures Gatherer::of_stratum(const Members& members) {
   for (const auto& places : members)
     if (places.empty()) return out;
   out.found = true;
-  out.updates = some_result(rows_, rows_.groups[members.front().front().group]).updates;
+  const Result& result = some_result(rows_, rows_.groups[members.front().front().group]);
+  out.updates = result.updates;
+  out.states = result.states;
   if (!c_.b.empty()) {
     two_arms(out, members);
   } else {

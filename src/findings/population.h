@@ -59,6 +59,7 @@ struct Figures {
   size_t other_strata = 0;
   bool at_ceiling = false;  // all models, for a drop on the task that they fall from, are within near_ceiling of it
   int64_t updates = 0;      // of the stratum
+  int64_t states = 0;       // of its grammars
 };
 
 Figures figures_of(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "findings/arm_values.h"
+#include "findings/arms.h"
 #include "findings/page_text.h"
 #include "findings/population.h"
 #include "report/palette.h"
@@ -17,7 +18,7 @@ bool is_trained(const OwnTest& test, const Comparison& c) {
     return !test.best || test.score <= *test.best * (1 + excess);
   }
   if (test.score <= test.chance + chance_errors * test.error) return false;
-  if (!test.best || (c.gaps.empty() && !c.in_distribution)) return true;
+  if (!test.best || (c.gaps.empty() && !c.in_distribution && c.statistic != Statistic::task_order)) return true;
   const double usual = test.by_n_gram ? 0 : usual_in_distribution;
   return test.score >= *test.best - c.in_distribution.value_or(usual);
 }
@@ -37,33 +38,44 @@ double lack_of(const OwnTest& test) {
   return (test.squared ? -1 : 1) * (test.best.value_or(1) - test.score);
 }
 
-// The worst of the arm's models that are not trained.
+// The arm's models that are not trained, with the worst in words.
 std::optional<UntrainedModel> worst_of(const Comparison& c, const Arm& models, const ArmFigures& arm) {
   std::optional<UntrainedModel> out;
+  std::vector<std::string> names;
   double most = 0;
   for (const auto& [place, test] : arm.own_tests) {
-    if (is_trained(test, c) || (out && lack_of(test) <= most)) continue;
-    const auto& [name, unit] = place;
-    const std::string model = models.size() == 1 ? models.front().text() : model_title(name);
+    if (is_trained(test, c)) continue;
+    const std::string title = models.size() == 1 ? models.front().text() : model_title(place.first);
+    if (!contains(names, title)) names.push_back(title);
+    if (out && lack_of(test) <= most) continue;
+    const std::string& name = place.first;
+    const Unit& unit = place.second;
     const bool several = std::any_of(arm.own_tests.begin(), arm.own_tests.end(), [&](const auto& other) {
       return other.first.first == name && other.first.second != unit;
     });
-    out = {{model}, words_of(model, several && c.unit() == "grammar" ? grammar_text(unit) : "", test)};
+    out = {{}, words_of(title, several && c.unit() == "grammar" ? grammar_text(unit) : "", test)};
     most = lack_of(test);
   }
+  if (!out) return out;
+  if (names.size() > 1) out->words += formatted(", and {} more", names.size() - 1);
+  out->models = std::move(names);
   return out;
 }
 
 std::optional<UntrainedModel> both(const std::optional<UntrainedModel>& a, const std::optional<UntrainedModel>& b) {
   if (!a || !b) return a ? a : b;
-  return UntrainedModel{{a->models[0], b->models[0]}, a->words + "; " + b->words};
+  UntrainedModel out{a->models, a->words + "; " + b->words};
+  for (const auto& model : b->models)
+    if (!contains(out.models, model)) out.models.push_back(model);
+  return out;
 }
 
 }  // namespace
 
 bool needs_trained_models(const Comparison& c) {
   if (c.kind.empty())
-    return c.beyond_paper && (c.statistic == Statistic::gap_accuracy || c.statistic == Statistic::retention);
+    return c.beyond_paper && (c.statistic == Statistic::gap_accuracy || c.statistic == Statistic::retention ||
+                              c.statistic == Statistic::task_order);
   return c.statistic != Statistic::throughput && !counted(c.statistic);
 }
 
@@ -97,8 +109,7 @@ OwnTest mean_test(const std::vector<OwnTest>& runs) {
 }
 
 std::optional<UntrainedModel> untrained_model(const Comparison& c, const Figures& figures) {
-  for (const auto& other : c.with)
-    if (auto out = worst_of(other, c.a, figures.b)) return out;
+  for (const auto& other : c.with) return both(worst_of(c, c.a, figures.a), worst_of(other, c.a, figures.b));
   return both(c.a_may_fail ? std::nullopt : worst_of(c, c.a, figures.a),
               c.b_may_fail ? std::nullopt : worst_of(c, c.b, figures.b));
 }

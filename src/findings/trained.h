@@ -31,8 +31,8 @@ OwnTest best_test(const std::vector<OwnTest>& runs);  // one at least
 OwnTest mean_test(const std::vector<OwnTest>& runs);  // one at least
 
 struct UntrainedModel {
-  std::vector<std::string> models;  // "Transformer"; of both arms if neither learned
-  std::string words;                // "Transformer not trained: .710 on its own test, ceiling 1.000"
+  std::vector<std::string> models;  // "Transformer"; of both arms
+  std::string words;                // "Transformer not trained: .710 on its own test, ceiling 1.000, and 2 more"
 };
 // The models that did not learn their own distribution, the worst of each arm; nullopt: all did. Arms of which the
 // claim asks a low accuracy are not judged.

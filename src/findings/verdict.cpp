@@ -331,6 +331,12 @@ bool ScaleVerdict::is_counted() const {
          std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) { return one.exact; });
 }
 
+std::string ScaleVerdict::marks() const {
+  const bool untuned = scale->untuned && !is_counted();
+  return std::string(exploratory ? "exploratory" : "") + (exploratory && untuned ? ", " : "") +
+         (untuned ? "untuned" : "");
+}
+
 std::string ScaleVerdict::words() const {
   if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
   // " in 1 of 6, supported in 2, undecided in 3, 6 not run"

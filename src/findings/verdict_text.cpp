@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/comparison_cells.h"
+#include "findings/page_claims.h"
 #include "findings/verdict.h"
 
 namespace sb {
@@ -46,7 +47,7 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
 
 void add_scale(std::string& out, const ScaleVerdict& scale) {
   out += formatted("  {}, {}: {}{}\n", scale.scale->name, scale.protocol, capital(scale.words()),
-                   scale.exploratory ? " (exploratory)" : "");
+                   in_brackets(scale.marks()));
   TextTable table({"comparison", "a", "b", "a − b", "asked", "95 % interval", "evidence", "verdict"}, "lrrrrrll");
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
@@ -73,7 +74,7 @@ std::string verdict_line(const ClaimVerdict& verdict) {
                                       : "undecided (no runs)";
   std::vector<std::pair<std::string, std::vector<std::string>>> places;  // by words, in the order of the scales
   for (const auto& scale : verdict.scales) {
-    const std::string words = scale.words() + (scale.exploratory ? " (exploratory)" : ""),
+    const std::string words = scale.words() + in_brackets(scale.marks()),
                       place = formatted("{}, {}", scale.scale->name, scale.protocol);
     auto it = std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.first == words; });
     if (it == places.end()) it = places.insert(places.end(), {words, {}});
@@ -187,6 +188,7 @@ Json verdict_json(const Experiment& experiment, const std::vector<ClaimVerdict>&
       one["protocol"] = scale.protocol;
       one["verdict"] = to_string(scale.verdict);
       one["exploratory"] = scale.exploratory;
+      one["untuned"] = scale.scale->untuned;
       one["parts"] = scale.parts;
       one["with_runs"] = scale.with_runs;
       one["supported"] = scale.supported;
