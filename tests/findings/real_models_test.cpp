@@ -62,7 +62,8 @@ TEST(GateParameters, MatchPaperAtItsWidths) {
 
 // A run of this arm, its switches written as a config would have them.
 Rows run_of(const ArmModel& arm) {
-  std::string text = "task.number = 2\nmodel.name = '" + arm.model + "'\nmodel.width = 256\n";
+  std::string text = "task.number = 2\nmodel.name = '" + arm.model + "'\n";
+  if (!arm.keys.contains("model.width")) text += "model.width = 256\n";
   for (const auto& [key, value] : arm.switches) text += "model." + key + " = '" + value + "'\n";
   for (const auto& [key, value] : arm.keys) text += key + " = " + value + "\n";
   if (arm.keys.contains("train.schedule") && !arm.keys.contains("task.gap_max"))

@@ -81,7 +81,7 @@ TEST(Step, PadsSamplesOfUnequalLengthToFewShapes) {
   const auto trainer_of = [](const ResolvedConfig& config) { return Trainer(config.values, make_data(config.values)); };
   const Trainer equal = trainer_of(small_config());
   EXPECT_EQ(equal.padded(41), 41);
-  const Trainer unequal = trainer_of(small_config({"task.number=3"}));
+  const Trainer unequal = trainer_of(small_config({"task.number=3", "task.gap_start=10"}));
   std::set<int64_t> shapes;
   for (int64_t frames = 1; frames <= 1024; ++frames) {
     EXPECT_GE(unequal.padded(frames), frames);
