@@ -100,7 +100,7 @@ struct Scale {
   double least_params = 0, most_params = 1e18;
   double least_size = 0, most_size = 1e18;
   double match = 1e18;
-  bool untuned = false;  // no setting was chosen at this scale
+  bool untuned = false;  // its learning rates were not chosen by accuracy on valid
 };
 
 struct PublishedFigures {

@@ -55,6 +55,10 @@ std::string verdict_cell(const ComparisonVerdict& one) {
   return cell(verdict_words(one));
 }
 
+std::string in_brackets(const std::string& marks) {
+  return marks.empty() ? "" : " (" + marks + ")";
+}
+
 void say(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }

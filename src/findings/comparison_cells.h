@@ -16,6 +16,7 @@ std::string first_figure(const ComparisonVerdict& one);   // of a: ".874", or "â
 std::string second_figure(const ComparisonVerdict& one);  // of b, or the chance level
 std::string verdict_words(const ComparisonVerdict& one);  // its words; "reported", and models that are not trained
 std::string verdict_cell(const ComparisonVerdict& one);   // the same in a table of Markdown
+std::string in_brackets(const std::string& marks);        // " (exploratory)" of ScaleVerdict::marks, or ""
 
 // The mean over the values of these grammars; NaN if there are none.
 double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units);

@@ -64,7 +64,7 @@ std::string quick_text(const std::vector<ClaimVerdict>& verdicts) {
   const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
   return formatted(
       "\nAt `quick`, networks have one or two layers and {} to {} parameters, and train for minutes on two cores. "
-      "Verdicts there are about networks and trainings of this size, and about one learning rate: none was chosen. A "
+      "Verdicts there are about networks and trainings of this size, and about learning rates that were not tuned. A "
       "verdict on another kind of task requires models "
       "that [learned their own test](../verdicts.md#trained-models).\n",
       grouped(static_cast<uint64_t>(*least)), grouped(static_cast<uint64_t>(*most)));

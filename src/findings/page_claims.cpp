@@ -196,15 +196,11 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
                           verdict_cell(one) + in_brackets(stratum.marks()));
         exploratory |= stratum.exploratory;
-        untuned |= stratum.scale->untuned;
+        untuned |= stratum.is_untuned();
       }
   if (rows.empty()) return "";
   return "| comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" + rows +
          marks_text(exploratory, untuned);
-}
-
-std::string in_brackets(const std::string& marks) {
-  return marks.empty() ? "" : " (" + marks + ")";
 }
 
 std::string marks_text(bool exploratory, bool untuned) {
@@ -216,8 +212,9 @@ std::string marks_text(bool exploratory, bool untuned) {
         "needs new runs to confirm it.\n";
   if (untuned)
     out +=
-        "\n*Untuned*: no setting was chosen at this scale. At another learning rate, or after longer training, "
-        "differences change by several points.\n";
+        "\n*Untuned*: learning rates were not chosen by accuracy on valid at this scale. At another rate, or after "
+        "longer "
+        "training, differences can change by several points.\n";
   return out;
 }
 

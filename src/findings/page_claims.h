@@ -20,7 +20,6 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
 // A table of the comparisons of all claims that are decided, or would be if no settings were open; empty if there are
 // none.
 std::string decided_table(const std::vector<ClaimVerdict>& verdicts);
-std::string in_brackets(const std::string& marks);       // " (exploratory)", or ""
 std::string marks_text(bool exploratory, bool untuned);  // what the words mean
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims);
 std::string deviations_section(const std::vector<ClaimVerdict>& deviations);

@@ -76,8 +76,8 @@ std::string side_text(const std::vector<Gain>& all, bool above) {
                    model_title(side.front().model), points(side.back()), model_title(side.back().model));
 }
 
-// "No two models that differ by more than 1 point are in another order than in the paper. Mamba and Gated DeltaProduct
-// differ by more in the paper only." Below 1 point, models have no order.
+// "No two models that differ by more than 1 point are in another order than in the paper. Only in the paper do these
+// differ by more than 1 point: Mamba and Gated DeltaProduct." Below 1 point, models have no order.
 std::string order_text(const std::vector<Gain>& all) {
   constexpr size_t most_named = 3;
   std::vector<std::string> changed, closer;
@@ -98,9 +98,10 @@ std::string order_text(const std::vector<Gain>& all) {
           : formatted("{} of {} pairs of models differ by more than {} point in another order than the paper's.",
                       changed.size(), all.size() * (all.size() - 1) / 2, gap);
   if (closer.empty()) return out;
-  return out + (closer.size() <= most_named
-                    ? formatted(" Only in the paper do these differ by more than 1 point: {}.", joined(closer, "; "))
-                    : formatted(" Only in the paper do {} other pairs differ by more.", closer.size()));
+  return out +
+         (closer.size() <= most_named
+              ? formatted(" Only in the paper do these differ by more than {} point: {}.", gap, joined(closer, "; "))
+              : formatted(" Only in the paper do {} other pairs differ by more than {} point.", closer.size(), gap));
 }
 
 // "Mamba has a lower learning rate, because training collapsed at 0.001." for models whose run in the table has a lower

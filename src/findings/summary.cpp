@@ -148,7 +148,7 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "repeat.\n"
          "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "
          "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. A model whose "
-         "training failed with them has a lower learning rate. At `quick`, no setting was chosen.\n\n"
+         "training failed with them has a lower learning rate. Settings at `quick` were not chosen by accuracy.\n\n"
          "All runs are tested on unseen samples. [Which differences were "
          "measured](#which-differences-were-measured) answers questions, [claims](findings/claims.md) shows every "
          "comparison, "

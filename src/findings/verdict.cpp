@@ -331,32 +331,8 @@ bool ScaleVerdict::is_counted() const {
          std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) { return one.exact; });
 }
 
-std::string ScaleVerdict::marks() const {
-  const bool untuned = scale->untuned && !is_counted();
-  return std::string(exploratory ? "exploratory" : "") + (exploratory && untuned ? ", " : "") +
-         (untuned ? "untuned" : "");
-}
-
-std::string ScaleVerdict::words() const {
-  if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
-  // " in 1 of 6, supported in 2, undecided in 3, 6 not run"
-  const auto of = [&](size_t count) {
-    std::string out = formatted(" in {} of {}", count, with_runs);
-    const auto add = [&out](const char* what, size_t number) {
-      if (number > 0) out += formatted(", {} in {}", what, number);
-    };
-    if (verdict != Verdict::undecided) {
-      add("supported", supported);
-      if (verdict == Verdict::contradicted) add("equivalent", equivalent);
-      add("undecided", with_runs - contradicted - equivalent - supported);
-    }
-    return with_runs < parts ? out + formatted(", {} not run", parts - with_runs) : out;
-  };
-  if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted) : "");
-  if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent) : "");
-  if (has_one_grammar()) return formatted("undecided on one {}", comparisons.front().comparison->unit());
-  if (verdict == Verdict::supported || supported == 0) return to_string(verdict);
-  return "undecided, supported" + of(supported);
+bool ScaleVerdict::is_untuned() const {
+  return scale->untuned && !is_counted();
 }
 
 ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const Scale& scale,

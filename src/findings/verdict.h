@@ -83,8 +83,9 @@ struct ScaleVerdict {
   size_t parts = 0, with_runs = 0;                         // comparisons of the claim, and those with runs
   size_t supported = 0, contradicted = 0, equivalent = 0;  // the last two after Holm's correction
   bool tested = false;                                     // some comparison, including reported ones, has runs
-  std::string marks() const;                               // "exploratory, untuned", either or ""
-  bool exploratory = false;                                // the claim says so for this scale
+  bool is_untuned() const;    // settings of its scale were not chosen; false for what is counted, not trained
+  std::string marks() const;  // "exploratory, untuned", either or ""
+  bool exploratory = false;   // the claim says so for this scale
   std::vector<ComparisonVerdict> comparisons;
 
   bool has_only_unusable_runs() const;

@@ -5,7 +5,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/comparison_cells.h"
-#include "findings/page_claims.h"
 #include "findings/verdict.h"
 
 namespace sb {
@@ -188,7 +187,7 @@ Json verdict_json(const Experiment& experiment, const std::vector<ClaimVerdict>&
       one["protocol"] = scale.protocol;
       one["verdict"] = to_string(scale.verdict);
       one["exploratory"] = scale.exploratory;
-      one["untuned"] = scale.scale->untuned;
+      one["untuned"] = scale.is_untuned();
       one["parts"] = scale.parts;
       one["with_runs"] = scale.with_runs;
       one["supported"] = scale.supported;

@@ -117,6 +117,35 @@ std::string evidence_text(const ComparisonVerdict& v) {
   return out;
 }
 
+std::string ScaleVerdict::marks() const {
+  std::vector<std::string> out;
+  if (exploratory) out.emplace_back("exploratory");
+  if (is_untuned()) out.emplace_back("untuned");
+  return joined(out, ", ");
+}
+
+std::string ScaleVerdict::words() const {
+  if (with_runs == 0) return has_only_unusable_runs() ? "no usable runs" : "no runs";
+  // " in 1 of 6, supported in 2, undecided in 3, 6 not run"
+  const auto of = [&](size_t count) {
+    std::string out = formatted(" in {} of {}", count, with_runs);
+    const auto add = [&out](const char* what, size_t number) {
+      if (number > 0) out += formatted(", {} in {}", what, number);
+    };
+    if (verdict != Verdict::undecided) {
+      add("supported", supported);
+      if (verdict == Verdict::contradicted) add("equivalent", equivalent);
+      add("undecided", with_runs - contradicted - equivalent - supported);
+    }
+    return with_runs < parts ? out + formatted(", {} not run", parts - with_runs) : out;
+  };
+  if (verdict == Verdict::contradicted) return "contradicted" + (parts > 1 ? of(contradicted) : "");
+  if (verdict == Verdict::equivalent) return "equivalent" + (equivalent < parts ? of(equivalent) : "");
+  if (has_one_grammar()) return formatted("undecided on one {}", comparisons.front().comparison->unit());
+  if (verdict == Verdict::supported || supported == 0) return to_string(verdict);
+  return "undecided, supported" + of(supported);
+}
+
 std::vector<std::string> decides_of(const ScaleVerdict& verdict) {
   std::vector<std::pair<std::string, std::vector<std::string>>> found;  // what, and which comparisons
   for (const auto& one : verdict.comparisons)

@@ -7,7 +7,6 @@
 
 namespace sb {
 
-// Runs all missing runs. `overview` must describe the same suite and have rates for estimates.
 // How the missing runs of a suite share the machine.
 struct Division {
   int jobs = 1;     // runs at a time
@@ -16,6 +15,7 @@ struct Division {
 Division divide(const SuiteOptions& options, const Suite& suite, const Overview& overview);
 void share_machine(Overview& overview, const SuiteOptions& options, const Division& division);  // for its estimates
 
+// Runs all missing runs. `overview` must describe the same suite and have rates for estimates.
 Exit work_on_suite(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, Overview overview,
                    const Host& host);
 

@@ -18,11 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t most_names = 20;
 
-std::string name_of(const std::string& folder) {
-  const fs::path path = fs::path(folder).lexically_normal();
-  return printable((path.has_filename() ? path : path.parent_path()).filename().string());
-}
-
 Note damaged_note(const std::string& problem) {
   return {"left out, damaged: " + printable(problem, 1000), Note::Kind::damaged};
 }
@@ -92,6 +87,11 @@ void add_given(Axes& axes, const std::vector<std::string>& keys, bool select, co
 }
 
 }  // namespace
+
+std::string folder_name(const std::string& folder) {
+  const fs::path path = fs::path(folder).lexically_normal();
+  return printable((path.has_filename() ? path : path.parent_path()).filename().string());
+}
 
 ReadRun read_run(const std::string& folder, const RunTree& tree) {
   ReadRun out;
@@ -166,7 +166,7 @@ FoundRuns found_runs(const AllRuns& all) {
   size_t other_weights = 0;
   using Why = MissingRun::Why;
   for (const auto& read : all) {
-    const std::string name = name_of(read->report.folder);
+    const std::string name = folder_name(read->report.folder);
     out.notes.insert(out.notes.end(), read->notes.begin(), read->notes.end());
     other_weights += read->other_weights;
     if (read->run) {
@@ -230,18 +230,16 @@ GatheredRuns gather(const std::vector<std::string>& roots, const TableChoice& ch
     folders.insert(folders.end(), below.folders.begin(), below.folders.end());
   }
   out.runs = read_each(runs, tree, reader);
-  std::vector<std::string> said;
+  std::set<std::pair<std::string, int64_t>> networks;
+  std::function<bool(const MatchedNetwork&)> shown;
   if (choice.is_of_some_runs()) {
     keep_chosen(out.runs, choice);
-    std::set<std::pair<std::string, int64_t>> networks;
     for (const auto& read : out.runs)
       if (read->run) networks.emplace(read->run->result.model, read->run->result.width);
-    out.axes = recorded_axes(folders, said, tree, [&](const MatchedNetwork& each) {
-      return networks.contains({each.model, each.width});
-    });
-  } else {
-    out.axes = recorded_axes(folders, said, tree);
+    shown = [&](const MatchedNetwork& each) { return networks.contains({each.model, each.width}); };
   }
+  std::vector<std::string> said;
+  out.axes = recorded_axes(folders, said, tree, shown);
   out.notes.insert(out.notes.end(), said.begin(), said.end());
   return out;
 }

@@ -21,6 +21,7 @@ struct ReadRun {
   std::vector<Note> notes;
   size_t other_weights = 0;  // saved evaluations of other weights than the run's
 };
+std::string folder_name(const std::string& folder);  // last part of a path, safe to print
 ReadRun read_run(const std::string& folder, const RunTree& tree = RunTree::disk());
 // Function that reads a folder, called from several threads. A caching reader makes reading the same folders again
 // cheap.

@@ -1,7 +1,6 @@
 #include "report/table_choice.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "base/error.h"
@@ -26,15 +25,10 @@ std::string shown(const ConfigMap& config, const std::string& key) {
   return found == config.end() ? "" : plain_value(found->second);
 }
 
-std::string id_of(const ReadRun& read) {
-  if (read.run) return read.run->result.run_id;
-  return std::filesystem::path(read.report.folder).lexically_normal().filename().string();
-}
-
 // The value of a key of a config file; of a key that the run id leaves out, its default.
 std::string value_of(const ReadRun& read, const std::string& key) {
   const ConfigMap& config = config_of(read);
-  if (key == "run.id") return id_of(read);
+  if (key == "run.id") return read.run ? read.run->result.run_id : folder_name(read.report.folder);
   if (key == "run.seed") {
     const std::string grammar = shown(config, "grammar.seed"), training = shown(config, "train.seed");
     return grammar.empty() || grammar == training ? training : "";

@@ -1,7 +1,7 @@
 #include "suites/conditions.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -65,19 +65,22 @@ std::vector<bool> runs_where(const ConditionedRuns& runs, const std::vector<std:
     if (std::find(runs.keys.begin(), runs.keys.end(), wanted.key) == runs.keys.end())
       throw bad_input(where,
                       "no run has the key '" + printable(wanted.key) + "'" + did_you_mean(wanted.key, runs.keys));
-    std::set<std::string> any_of, spelled, values;
-    for (const auto& value : wanted.any_of) any_of.insert(spelled_as_value(wanted.key, value));
-    for (size_t i = 0; i < runs.count; ++i) {
-      const std::string value = runs.value(i, wanted.key);
-      const std::string spelling = spelled_as_value(wanted.key, value);
-      spelled.insert(spelling);
-      if (!value.empty()) values.insert(value);
-      if (!any_of.contains(spelling)) kept[i] = false;
+    std::map<std::string, std::vector<size_t>> having;  // runs by value, so that each value is parsed once
+    for (size_t i = 0; i < runs.count; ++i) having[runs.value(i, wanted.key)].push_back(i);
+    std::map<std::string, bool> asked;  // by spelling: whether some run has the value
+    for (const auto& value : wanted.any_of) asked[spelled_as_value(wanted.key, value)] = false;
+    std::vector<std::string> values;
+    for (const auto& [value, which] : having) {
+      if (!value.empty()) values.push_back(value);
+      if (const auto found = asked.find(spelled_as_value(wanted.key, value)); found != asked.end())
+        found->second = true;
+      else
+        for (const size_t i : which) kept[i] = false;
     }
     for (const auto& value : wanted.any_of)
-      if (!spelled.contains(spelled_as_value(wanted.key, value)))
+      if (!asked.at(spelled_as_value(wanted.key, value)))
         throw bad_input(where, "no run has " + printable(wanted.key) + " = '" + printable(value) + "', expected " +
-                                   join_some(nearest_first(value, {values.begin(), values.end()}), kMaxNamed));
+                                   join_some(nearest_first(value, values), kMaxNamed));
   }
   if (std::find(kept.begin(), kept.end(), true) == kept.end()) throw bad_input(where, "no run matches all conditions");
   return kept;

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "../base/expect.h"
 #include "../config/model_rules.h"
 #include "base/file.h"
+#include "findings/protocol.h"
+#include "findings/verdict.h"
+#include "report/folder.h"
 #include "suites/experiment.h"
 
 namespace sb::test {
@@ -32,6 +36,28 @@ TEST(ShippedClaims, AreElevenOfPaperAndTwentyNineOfOurs) {
   for (const char* name : {"quick", "small", "paper"}) EXPECT_NE(claims.scale(name), nullptr) << name;
   EXPECT_NE(claims.scale(claims.choice_scale), nullptr);
   for (const auto& table : claims.published) EXPECT_NE(table.source.find("arXiv"), std::string::npos) << table.id;
+}
+
+// In one claim, a name stands for one network: the sizes of two experiments must not mix.
+TEST(ShippedClaims, GiveEveryArmOneSizeInTheShippedResults) {
+  const Rows rows = read_all_rows({SB_SOURCE_DIR "/results"});
+  const Claims claims = read_claims(shipped_claims);
+  size_t arms = 0;
+  for (const auto& claim : claims.claims)
+    for (const auto& scale : claims.scales) {
+      std::map<std::pair<std::string, std::string>, std::set<int64_t>> sizes;  // by place and name of the arm
+      for (const auto& one : judge(rows, claims, claim, scale, corrected_protocol).comparisons) {
+        const Comparison& c = *one.comparison;
+        if (c.b.empty() || c.over == "params" || c.statistic == Statistic::drop) continue;
+        for (const auto& [arm, figures] : {std::pair(c.a, one.figures.a), std::pair(c.b, one.figures.b)})
+          sizes[{c.place_text(), arm_text(arm)}].insert(figures.params.begin(), figures.params.end());
+      }
+      for (const auto& [arm, each] : sizes) {
+        EXPECT_LE(each.size(), 1U) << claim.id << " at " << scale.name << ": " << arm.first << ": " << arm.second;
+        arms += !each.empty();
+      }
+    }
+  EXPECT_GT(arms, 100U);
 }
 
 TEST(ShippedClaims, UseExistingModelsAndSwitches) {

@@ -2,11 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "base/format.h"
-#include "report/folder.h"
 #include "worlds.h"
 
 namespace sb::test {
@@ -237,28 +234,6 @@ TEST(ScaleKeys, AreReplacedByThoseOfTheClaim) {
   };
   EXPECT_EQ(found(31), 3U);
   EXPECT_EQ(found(21), 0U) << "of the scale, but not of the claim";
-}
-
-// In one claim, a name stands for one network: the sizes of two experiments must not mix.
-TEST(ShippedResults, GiveEveryArmOfAClaimOneSize) {
-  const Rows rows = read_all_rows({SB_SOURCE_DIR "/results"});
-  const Claims claims = read_claims(SB_SOURCE_DIR "/configs/experiments/claims.toml");
-  size_t arms = 0;
-  for (const auto& claim : claims.claims)
-    for (const auto& scale : claims.scales) {
-      std::map<std::pair<std::string, std::string>, std::set<int64_t>> sizes;  // by place and name of the arm
-      for (const auto& one : judge(rows, claims, claim, scale, corrected_protocol).comparisons) {
-        const Comparison& c = *one.comparison;
-        if (c.b.empty() || c.over == "params" || c.statistic == Statistic::drop) continue;
-        for (const auto& [arm, figures] : {std::pair(c.a, one.figures.a), std::pair(c.b, one.figures.b)})
-          sizes[{c.place_text(), arm_text(arm)}].insert(figures.params.begin(), figures.params.end());
-      }
-      for (const auto& [arm, each] : sizes) {
-        EXPECT_LE(each.size(), 1U) << claim.id << " at " << scale.name << ": " << arm.first << ": " << arm.second;
-        arms += !each.empty();
-      }
-    }
-  EXPECT_GT(arms, 100U);
 }
 
 TEST(MeansOfModels, CompareNetworksOfMatchingSize) {

@@ -363,24 +363,24 @@ TEST(Table, UnfinishedSuiteNamesMissingRunsFirst) {
   }
 }
 
-TEST(Table, MissingRunIsNotNamedBySwitchesOfItsModelOnly) {
-  const Suite suite = suite_of(
-      "[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
-      "set = {model.d_state = 16, model.heads = 2}\n");
+// How a table names the second run of the suite if only the first is finished.
+std::vector<std::string> second_run_missing(const std::string& text) {
+  const Suite suite = suite_of(text);
   auto runs = runs_of(suite);
   runs.resize(1);
-  const Rows rows = make_rows(std::move(runs), Axes{}, {}, {{"x", config_map(suite.runs[1].canonical)}});
-  EXPECT_EQ(rows.missing, std::vector<std::string>{"mamba2, task 0, seed 1"});
+  return make_rows(std::move(runs), Axes{}, {}, {{"x", config_map(suite.runs[1].canonical)}}).missing;
+}
+
+TEST(Table, MissingRunIsNotNamedBySwitchesOfItsModelOnly) {
+  EXPECT_EQ(second_run_missing("[grid]\nmodel.name = ['gla', 'mamba2']\n[[override]]\nwhen = {model.name = 'mamba2'}\n"
+                               "set = {model.d_state = 16, model.heads = 2}\n"),
+            std::vector<std::string>{"mamba2, task 0, seed 1"});
 }
 
 TEST(Table, MissingRunIsNotNamedBySettingsOfItsTaskOnly) {
-  const Suite suite = suite_of(
-      "[eval]\nbatch = 20\n[grid]\ntask.number = [1, 3]\n[[override]]\nwhen = {task.number = 3}\n"
-      "set = {train.updates = 100}\n");
-  auto runs = runs_of(suite);
-  runs.resize(1);
-  const Rows rows = make_rows(std::move(runs), Axes{}, {}, {{"x", config_map(suite.runs[1].canonical)}});
-  EXPECT_EQ(rows.missing, std::vector<std::string>{"gated_delta_net, task 3, seed 1"});
+  EXPECT_EQ(second_run_missing("[eval]\nbatch = 20\n[grid]\ntask.number = [1, 3]\n[[override]]\n"
+                               "when = {task.number = 3}\nset = {train.updates = 100}\n"),
+            std::vector<std::string>{"gated_delta_net, task 3, seed 1"});
 }
 
 TEST(Table, ListsIneligibleSettingsDirectlyBelow) {
