@@ -164,6 +164,16 @@ std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const 
   return out;
 }
 
+// Accuracies on valid by learning rate, without the grammar of the choices.
+std::map<std::string, std::vector<double>> valid_by_rate(const Rows& rows, const Claims& claims, const Group& group) {
+  std::map<std::string, std::vector<double>> out;
+  for (const auto& candidate : group.candidates)
+    for (const size_t run : candidate.runs)
+      if (!is_choice(rows, claims, run) && rows.runs[run].result.valid)
+        out[rate_of(rows, run)].push_back(rows.runs[run].result.valid->accuracy);
+  return out;
+}
+
 void add_own_tests(const Rows& rows, const Claims& claims, const Comparison& c, const Group& group, ArmFigures& arm) {
   if (!needs_trained_models(c)) return;
   std::map<Unit, std::vector<OwnTest>> own;
@@ -194,15 +204,7 @@ std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t fai
 }
 
 std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, const Group& y) {
-  const auto of = [&](const Group& group) {
-    std::map<std::string, std::vector<double>> out;  // accuracies on valid by rate, without the grammar of the choices
-    for (const auto& candidate : group.candidates)
-      for (const size_t run : candidate.runs)
-        if (!is_choice(rows, claims, run) && rows.runs[run].result.valid)
-          out[rate_of(rows, run)].push_back(rows.runs[run].result.valid->accuracy);
-    return out;
-  };
-  const auto left = of(x), right = of(y);
+  const auto left = valid_by_rate(rows, claims, x), right = valid_by_rate(rows, claims, y);
   std::string best;
   std::pair<size_t, double> most;  // runs, then accuracy
   for (const auto& [rate, a] : left)
@@ -214,6 +216,23 @@ std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, 
         most = rank;
       }
     }
+  return best;
+}
+
+std::string shared_rate(const Rows& rows, const Claims& claims, const Group& group, const Group& other) {
+  if (group.averaged.empty()) return "";
+  const auto own = valid_by_rate(rows, claims, group), theirs = valid_by_rate(rows, claims, other);
+  if (theirs.contains(rate_of(rows, group.averaged.front()))) return "";
+  std::string best;
+  std::pair<size_t, double> most;  // runs, then accuracy
+  for (const auto& [rate, accuracies] : own) {
+    if (!theirs.contains(rate)) continue;
+    const std::pair<size_t, double> rank{accuracies.size(), estimate(accuracies).mean};
+    if (best.empty() || rank > most) {
+      best = rate;
+      most = rank;
+    }
+  }
   return best;
 }
 

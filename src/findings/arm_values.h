@@ -14,6 +14,11 @@ std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t fai
 // grammar of the choices do not count.
 std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, const Group& y);
 
+// The learning rate at which to compare the group with another one, so that neither has tried more of them: empty if
+// the other was also run at the rate of the group's chosen setting, or at none of its rates; else, of those that both
+// have, the one with most runs of the group, and of these the best on valid.
+std::string shared_rate(const Rows& rows, const Claims& claims, const Group& group, const Group& other);
+
 // Means per grammar over the seeds (initialisation and order) of the group's chosen setting, or of its runs with the
 // learning rate `rate`. Runs on the grammar of the choices are excluded, and failed runs without a repeat. `arm`
 // receives what went into the means, and the failed runs.

@@ -75,6 +75,15 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task)
   return out;
 }
 
+bool is_less_tuned(const Rows& rows, const Claims& claims, const std::string& model, const std::string& other) {
+  std::set<std::string> own, theirs;
+  for (const auto& choice : choices_of(rows, claims)) {
+    if (choice.model == model) own.insert(choice.lr);
+    if (choice.model == other) theirs.insert(choice.lr);
+  }
+  return own.size() < 2 && theirs.size() > 1;
+}
+
 double open_gain(const Rows& rows, const Claims& claims, const std::string& model, const std::string& used) {
   const auto of_model = [&](int task) {
     std::vector<Choice> out = choices_of(rows, claims, task);

@@ -34,6 +34,9 @@ struct Choice {
 // By model, in the paper's order. Settings are chosen on task 1; other tasks only show whether they would differ.
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task = 1);
 
+// Whether settings were chosen for the model `other`, from several learning rates, but not for this one.
+bool is_less_tuned(const Rows& rows, const Claims& claims, const std::string& model, const std::string& other);
+
 // How much accuracy other settings might still give this model, whose runs use the learning rate `used`: the largest
 // gain of another setting over this one (or over the chosen one, if this rate was not tried) where other tasks were
 // tried on the grammar of the choices, plus two standard errors as if the two were measured on different samples; if

@@ -44,7 +44,7 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
                              one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", unit_text(c), interval_text(one),
                              bounds_cells(one), verdict_cell(one), in_brackets(stratum.marks()));
             exploratory |= stratum.exploratory;
-            untuned |= stratum.is_untuned();
+            untuned |= stratum.untuned;
             reported |= c.reported;
             add_notes(stratum, one, below);
           }

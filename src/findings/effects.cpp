@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "findings/arm_values.h"
 #include "findings/arms.h"
+#include "findings/choices.h"
 #include "findings/gate_parameters.h"
 #include "findings/gatherer.h"
 #include "report/cells.h"
@@ -37,6 +38,15 @@ void keep_levels_with_most_grammars(LevelValues& values, std::map<Level, size_t>
 }
 
 }  // namespace
+
+// Whether one of the arms could have tried more learning rates than the other, which must not count: two variants
+// of one model, or a model whose settings were chosen and one whose were not.
+bool Gatherer::shares_settings() const {
+  const std::string &a = c_.a.front().model, &b = c_.b.front().model;
+  if (a == b) return true;
+  return scale_.name == claims_.choice_scale &&
+         (is_less_tuned(rows_, claims_, a, b) || is_less_tuned(rows_, claims_, b, a));
+}
 
 // Computes a - b at each level, for pairs of groups of matching size.
 void Gatherer::two_arms(Figures& out, const Members& members) {
@@ -70,7 +80,11 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
     rate_a = common_rate(rows_, claims_, rows_.groups[first.first], rows_.groups[last.first]);
     rate_b = common_rate(rows_, claims_, rows_.groups[first.second], rows_.groups[last.second]);
   }
+  const bool share = c_.from == 0 && shares_settings();
   for (const auto& [level, pair] : pairs) {
+    const Group &group_a = rows_.groups[pair.first], &group_b = rows_.groups[pair.second];
+    if (share) rate_a = shared_rate(rows_, claims_, group_a, group_b);
+    if (share) rate_b = shared_rate(rows_, claims_, group_b, group_a);
     const auto a = arm_values(rows_, claims_, c_, pair.first, out.a, rate_a),
                b = arm_values(rows_, claims_, c_, pair.second, out.b, rate_b);
     if (c_.statistic == Statistic::accuracy || (c_.from > 0 && level.front() == std::to_string(c_.from)))

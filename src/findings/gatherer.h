@@ -37,6 +37,7 @@ class Gatherer {
   Figures of_stratum(const Members& members);
 
   // effects.cpp
+  bool shares_settings() const;
   void two_arms(Figures& out, const Members& members);
   void one_arm(Figures& out, const Members& members);
   void mean_of_models(Figures& out, const std::vector<LevelValues>& values,

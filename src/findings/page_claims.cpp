@@ -196,7 +196,7 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
                           verdict_cell(one) + in_brackets(stratum.marks()));
         exploratory |= stratum.exploratory;
-        untuned |= stratum.is_untuned();
+        untuned |= stratum.untuned;
       }
   if (rows.empty()) return "";
   return "| comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" + rows +
@@ -208,13 +208,11 @@ std::string marks_text(bool exploratory, bool untuned) {
   if (exploratory)
     out +=
         "\n*Exploratory*: the training or a network was changed after first runs of the same comparison, so the "
-        "verdict "
-        "needs new runs to confirm it.\n";
+        "verdict needs new runs to confirm it.\n";
   if (untuned)
     out +=
-        "\n*Untuned*: learning rates were not chosen by accuracy on valid at this scale. At another rate, or after "
-        "longer "
-        "training, differences can change by several points.\n";
+        "\n*Untuned*: learning rates were not chosen by accuracy on valid, on this kind of task at this scale. At "
+        "another rate, or after longer training, differences can change by several points.\n";
   return out;
 }
 

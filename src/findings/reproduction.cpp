@@ -252,40 +252,53 @@ std::string new_best(const ResultsTable& table, int task) {
   return formatted(" With these runs, {} is the best model, not {}.", with_better->name, as_run->name);
 }
 
-// The faults that were measured to cost at least 1 point, and those that were not measured.
+// The effects of a deviation that matter, grouped by task and scale: costs if `sign` is -1, gains if it is 1.
+std::string effects_of(const ClaimVerdict& verdict, double sign) {
+  std::vector<std::string> places;
+  std::map<std::string, std::vector<std::string>> by_place;
+  for (const auto& stratum : verdict.scales)
+    for (const auto& one : stratum.comparisons) {
+      if (one.effect.n == 0 || one.failed() || sign * one.effect.mean < costly) continue;
+      const std::string place =
+          formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name), one.effect.n,
+                    one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval");
+      if (!by_place.contains(place)) places.push_back(place);
+      by_place[place].push_back(formatted("{} points for {}", fixed(sign * one.effect.mean * 100, 1),
+                                          model_title(one.comparison->a.front().model)));
+    }
+  for (auto& place : places) place = formatted("{} {}", and_list(by_place[place]), place);
+  return places.empty() ? "" : formatted("{}: {}", verdict.claim->title, joined(places, "; "));
+}
+
+bool is_measured(const ClaimVerdict& verdict) {
+  for (const auto& stratum : verdict.scales)
+    for (const auto& one : stratum.comparisons)
+      if (one.effect.n > 0 && !one.failed()) return true;
+  return false;
+}
+
+// The faults that were measured to cost or to gain at least 1 point, and those that were not measured.
 std::string costs(const std::vector<ClaimVerdict>& deviations) {
-  std::vector<std::string> parts, unmeasured;
+  std::vector<std::string> lost, gained, unmeasured;
   size_t measured = 0;
   for (const auto& verdict : deviations) {
     if (!verdict.claim->in_code) continue;
-    std::vector<std::string> places;
-    std::map<std::string, std::vector<std::string>> by_place;
-    bool any = false;
-    for (const auto& stratum : verdict.scales)
-      for (const auto& one : stratum.comparisons) {
-        if (one.effect.n == 0 || one.failed()) continue;
-        any = true;
-        if (one.effect.mean > -costly) continue;
-        const std::string place =
-            formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name),
-                      one.effect.n, one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval");
-        if (!by_place.contains(place)) places.push_back(place);
-        by_place[place].push_back(formatted("{} points for {}", fixed(-one.effect.mean * 100, 1),
-                                            model_title(one.comparison->a.front().model)));
-      }
-    if (any)
+    if (is_measured(verdict))
       ++measured;
     else
       unmeasured.push_back(verdict.claim->title);
-    for (auto& place : places) place = formatted("{} {}", and_list(by_place[place]), place);
-    if (!places.empty()) parts.push_back(formatted("{}: {}", verdict.claim->title, joined(places, "; ")));
+    if (auto text = effects_of(verdict, -1); !text.empty()) lost.push_back(std::move(text));
+    if (auto text = effects_of(verdict, 1); !text.empty()) gained.push_back(std::move(text));
   }
   if (measured == 0) return "";
   std::string out =
-      parts.empty()
+      lost.empty()
           ? formatted("None of {} faults that were measured alone costs a point.", measured)
           : formatted("Of {} faults that were measured alone, {} at least a point where measured. {}.", measured,
-                      parts.size() == 1 ? "one costs" : formatted("{} cost", parts.size()), joined(parts, ". "));
+                      lost.size() == 1 ? "one costs" : formatted("{} cost", lost.size()), joined(lost, ". "));
+  if (!gained.empty())
+    out += formatted(" {} at least a point: {}.",
+                     gained.size() == 1 ? "One gains" : formatted("{} gain", gained.size()), joined(gained, ". "));
   if (!unmeasured.empty()) out += formatted(" Not measured: {}.", joined(unmeasured, "; "));
   return out + " The [details](findings/details.md#deviations-from-the-published-protocol) list models and scales.";
 }

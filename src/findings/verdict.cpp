@@ -89,7 +89,9 @@ std::vector<std::string> open_models(const Rows& rows, const Claims& claims, con
     const ArmModel& arm = (sign > 0 ? c.a : c.b).front();
     Estimate moved = effect;
     const auto& rates = (sign > 0 ? figures.a : figures.b).rates;
-    moved.mean += sign * open_gain(rows, claims, arm.model, rates.size() == 1 ? *rates.begin() : "");
+    moved.mean += sign * (is_less_tuned(rows, claims, arm.model, (sign > 0 ? c.b : c.a).front().model)
+                              ? 1
+                              : open_gain(rows, claims, arm.model, rates.size() == 1 ? *rates.begin() : ""));
     if (verdict_of(c, moved) != verdict) out.push_back(arm.text());
   }
   return out;
@@ -154,7 +156,8 @@ std::string need_of(const ComparisonVerdict& v) {
     case Withheld::other_rates:
       return "runs of both tasks with one learning rate on all grammars";
     case Withheld::open_settings:
-      return formatted("{} with the settings that are best on task 3 of the choices' grammar", joined(v.open, " and "));
+      return formatted("{} with the settings that are best on tasks 1 and 3 of the choices' grammar",
+                       joined(v.open, " and "));
     case Withheld::no:
     case Withheld::few_grammars:
       break;
@@ -203,6 +206,12 @@ void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
   for (const auto& one : verdict.comparisons)
     for (const auto& what : one.figures.missing)
       if (one.figures.partly && std::find(out.begin(), out.end(), what) == out.end()) out.push_back(what);
+}
+
+// Whether a model of another kind of task has the learning rate that was chosen on gaps.
+bool has_rates_of_gaps(const Claims& claims, const Scale& scale, const ComparisonVerdict& one) {
+  return scale.name == claims.choice_scale && !one.comparison->kind.empty() && one.has_runs() &&
+         !(one.figures.a.swept && (one.comparison->b.empty() || one.figures.b.swept));
 }
 
 }  // namespace
@@ -331,10 +340,6 @@ bool ScaleVerdict::is_counted() const {
          std::all_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) { return one.exact; });
 }
 
-bool ScaleVerdict::is_untuned() const {
-  return scale->untuned && !is_counted();
-}
-
 ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const Scale& scale,
                    const std::string& protocol) {
   ScaleVerdict out;
@@ -345,7 +350,11 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
     if (comparison.only_scale.empty() || comparison.only_scale == scale.name)
       out.comparisons.push_back(begin(rows, claims, scale, protocol, comparison));
   conclude(out);
-  for (auto& one : out.comparisons) say_what_decides(one);
+  for (auto& one : out.comparisons) {
+    out.untuned |= has_rates_of_gaps(claims, scale, one);
+    say_what_decides(one);
+  }
+  out.untuned |= scale.untuned && !out.is_counted();
   return out;
 }
 

@@ -83,7 +83,7 @@ struct ScaleVerdict {
   size_t parts = 0, with_runs = 0;                         // comparisons of the claim, and those with runs
   size_t supported = 0, contradicted = 0, equivalent = 0;  // the last two after Holm's correction
   bool tested = false;                                     // some comparison, including reported ones, has runs
-  bool is_untuned() const;    // settings of its scale were not chosen; false for what is counted, not trained
+  bool untuned = false;       // learning rates were not chosen on its task at its scale; false for what is counted
   std::string marks() const;  // "exploratory, untuned", either or ""
   bool exploratory = false;   // the claim says so for this scale
   std::vector<ComparisonVerdict> comparisons;

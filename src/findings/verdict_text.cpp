@@ -187,7 +187,7 @@ Json verdict_json(const Experiment& experiment, const std::vector<ClaimVerdict>&
       one["protocol"] = scale.protocol;
       one["verdict"] = to_string(scale.verdict);
       one["exploratory"] = scale.exploratory;
-      one["untuned"] = scale.is_untuned();
+      one["untuned"] = scale.untuned;
       one["parts"] = scale.parts;
       one["with_runs"] = scale.with_runs;
       one["supported"] = scale.supported;

@@ -120,7 +120,7 @@ std::string evidence_text(const ComparisonVerdict& v) {
 std::string ScaleVerdict::marks() const {
   std::vector<std::string> out;
   if (exploratory) out.emplace_back("exploratory");
-  if (is_untuned()) out.emplace_back("untuned");
+  if (untuned) out.emplace_back("untuned");
   return joined(out, ", ");
 }
 

@@ -113,7 +113,7 @@ TEST(Choices, VerdictsHoldForOtherSettingsToo) {
   const ComparisonVerdict unknown = mamba_over_gla({});
   EXPECT_EQ(unknown.words(), "undecided (supported as run; settings of GLA open)");
   ASSERT_EQ(unknown.decides.size(), 1U);
-  EXPECT_EQ(unknown.decides[0], "GLA with the settings that are best on task 3 of the choices' grammar");
+  EXPECT_EQ(unknown.decides[0], "GLA with the settings that are best on tasks 1 and 3 of the choices' grammar");
   EXPECT_EQ(mamba_over_gla(-.01).words(), "supported") << "the larger rate is worse";
   EXPECT_EQ(mamba_over_gla(.01).words(), "supported") << "twice the gain leaves 3 points";
   EXPECT_EQ(mamba_over_gla(.01, "4e-3", .01).words(), "undecided (supported as run; settings of GLA open)")
@@ -132,6 +132,46 @@ TEST(Choices, CompareWithTheRateThatWasRun) {
       << "the runs do not use the best rate";
   EXPECT_EQ(mamba_over_gla(.045, "4e-3", 0, "4e-3", .09).words(), "undecided (supported as run; settings of GLA open)")
       << "nor here";
+}
+
+// GLA and RetNet on task 1, GLA this much better; settings were chosen for GLA, and for RetNet if `has_choices`.
+ComparisonVerdict gla_over_retnet(double better, bool has_choices) {
+  auto runs = small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"retnet\"]\nrun.seed = [1, 2, 3]\n",
+                         [&](Result& r) { set_accuracy(r, (r.model == "gla" ? .8 + better : .8) + wobble(r)); });
+  for (auto& run :
+       small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"retnet\"]\nrun.seed = [11]\ntrain.lr = "
+                  "[5e-4, 1e-3, 2e-3]\n",
+                  [](Result& r) { set_accuracy(r, r.lr == 1e-3 ? .9 : .8); }))
+    if (has_choices || run.result.model == "gla") runs.push_back(std::move(run));
+  const auto rows = rows_from(runs);
+  for (auto& one : judged(rows, "gates").comparisons)
+    if (one.comparison->name() == "task 1: GLA − RetNet") return one;
+  throw std::runtime_error("no such comparison");
+}
+
+TEST(Choices, AreUnknownForAModelThatHasNone) {
+  EXPECT_EQ(gla_over_retnet(.1, true).words(), "supported");
+  EXPECT_EQ(gla_over_retnet(.1, false).words(), "undecided (supported as run; settings of RetNet open)");
+  EXPECT_EQ(gla_over_retnet(-.1, false).words(), "contradicted") << "a better RetNet is still better";
+}
+
+// DeltaNet in bf16 at 1e-3, and in mixed precision at these rates, where 2e-3 is 5 points better.
+ComparisonVerdict cost_of_bf16(const std::string& rates) {
+  const std::string grid = "[grid]\nmodel.name = [\"delta_net\"]\nrun.seed = [1, 2, 3]\n";
+  auto runs = small_runs("[task]\nnumber = 3\n" + grid + "train.lr = " + rates + "\n",
+                         [](Result& r) { set_accuracy(r, (r.lr > 1.5e-3 ? .85 : .8) + wobble(r)); });
+  for (auto& run : small_runs("[task]\nnumber = 3\n[train]\nlr = 1e-3\n[quirks]\ndelta_bf16 = true\n" + grid,
+                              [](Result& r) { set_accuracy(r, .78 + wobble(r)); }))
+    runs.push_back(std::move(run));
+  const auto rows = rows_from(runs);
+  for (auto& one : judged(rows, "bf16").comparisons)
+    if (one.comparison->name().starts_with("task 3: DeltaNet")) return one;
+  throw std::runtime_error("no such comparison");
+}
+
+TEST(Choices, VariantsOfAModelAreComparedAtRatesOfBoth) {
+  EXPECT_NEAR(std::abs(cost_of_bf16("[1e-3, 2e-3]").effect.mean), .02, .005);
+  EXPECT_NEAR(std::abs(cost_of_bf16("[2e-3]").effect.mean), .07, .005) << "no rate has both";
 }
 
 // GLA drops by 20 points from task 2 to 3, Mamba by 10, in runs of task 3 at each of these rates.

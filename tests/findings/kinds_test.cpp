@@ -60,6 +60,21 @@ TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
                                       "Mamba2 on word_problem at scale quick, corrected protocol"}));
 }
 
+TEST(KindClaims, AreUntunedUnlessRatesWereSwept) {
+  const auto marks = [](const std::string& rates) {
+    auto runs = parity_runs(as_published, "length = 40\n", "[1, 2, 3]", "[1, 2, 3]\ntrain.lr = " + rates);
+    for (auto& run : runs) run.result.params = 4'700'000;
+    const ScaleVerdict v = judged(rows_from(runs), "negative_eigenvalues", "small");
+    EXPECT_TRUE(v.tested);
+    return v.marks();
+  };
+  EXPECT_EQ(marks("[1e-3]"), "untuned");
+  EXPECT_EQ(marks("[1e-3, 2e-3]"), "");
+  EXPECT_EQ(judged(rows_from(parity_runs(as_published)), "negative_eigenvalues", "quick").marks(),
+            "exploratory, untuned");
+  EXPECT_EQ(judged(rows_from(table_runs(as_in_the_paper)), "gates").marks(), "");
+}
+
 TEST(OneSidedRuns, NameTheModelWithoutRuns) {
   const Claims& claims = shipped_claims();
   const Rows rows = rows_from(table_runs(as_in_the_paper, "[1, 2, 3]", R"(["delta_net"])"));
