@@ -1,7 +1,9 @@
 #include "findings/arm_values.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <set>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -174,11 +176,34 @@ std::map<std::string, std::vector<double>> valid_by_rate(const Rows& rows, const
   return out;
 }
 
-void add_own_tests(const Rows& rows, const Claims& claims, const Comparison& c, const Group& group, ArmFigures& arm) {
+// The grammars on which the group was run at each learning rate, diverged runs included, without that of the choices.
+std::map<std::string, std::set<Unit>> grammars_by_rate(const Rows& rows, const Claims& claims, const Group& group) {
+  std::map<std::string, std::set<Unit>> out;
+  for (const auto& candidate : group.candidates)
+    for (const auto* runs : {&candidate.runs, &candidate.diverged})
+      for (const size_t run : *runs)
+        if (!is_choice(rows, claims, run)) out[rate_of(rows, run)].insert(grammar_of(rows, run));
+  return out;
+}
+
+// Whether the learning rate of the group was selected: a second one was run on all grammars of the chosen one.
+bool is_swept(const Rows& rows, const Claims& claims, const Group& group) {
+  if (group.averaged.empty()) return false;
+  const auto grammars = grammars_by_rate(rows, claims, group);
+  const std::string chosen = rate_of(rows, group.averaged.front());
+  const auto own = grammars.find(chosen);
+  return own != grammars.end() && std::any_of(grammars.begin(), grammars.end(), [&](const auto& other) {
+           return other.first != chosen &&
+                  std::includes(other.second.begin(), other.second.end(), own->second.begin(), own->second.end());
+         });
+}
+
+void add_own_tests(const Rows& rows, const Claims& claims, const Comparison& c, const Group& group, ArmFigures& arm,
+                   const std::string& rate) {
   if (!needs_trained_models(c)) return;
   std::map<Unit, std::vector<OwnTest>> own;
   ArmFigures unused;  // `arm` has the failed runs
-  for (const size_t run : counting_runs(rows, claims, group, unused))
+  for (const size_t run : counting_runs(rows, claims, group, unused, rate))
     if (const auto test = own_test(rows.runs[run].result, c)) own[grammar_of(rows, run)].push_back(*test);
   const auto promised = static_cast<size_t>(c.best);
   for (auto& [unit, tests] : own) {
@@ -220,19 +245,27 @@ std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, 
 }
 
 std::string shared_rate(const Rows& rows, const Claims& claims, const Group& group, const Group& other) {
-  if (group.averaged.empty()) return "";
-  const auto own = valid_by_rate(rows, claims, group), theirs = valid_by_rate(rows, claims, other);
-  if (theirs.contains(rate_of(rows, group.averaged.front()))) return "";
+  if (group.averaged.empty() || other.averaged.empty()) return "";
+  const auto own = grammars_by_rate(rows, claims, group), theirs = grammars_by_rate(rows, claims, other);
+  const std::string chosen = rate_of(rows, group.averaged.front());
+  std::set<Unit> common;  // of both chosen settings
+  if (const auto x = own.find(chosen), y = theirs.find(rate_of(rows, other.averaged.front()));
+      x != own.end() && y != theirs.end())
+    std::set_intersection(x->second.begin(), x->second.end(), y->second.begin(), y->second.end(),
+                          std::inserter(common, common.end()));
+  const auto covers = [&](const std::map<std::string, std::set<Unit>>& all, const std::string& rate) {
+    const auto at = all.find(rate);
+    return at != all.end() && std::includes(at->second.begin(), at->second.end(), common.begin(), common.end());
+  };
+  if (common.empty() || covers(theirs, chosen)) return "";
   std::string best;
-  std::pair<size_t, double> most;  // runs, then accuracy
-  for (const auto& [rate, accuracies] : own) {
-    if (!theirs.contains(rate)) continue;
-    const std::pair<size_t, double> rank{accuracies.size(), estimate(accuracies).mean};
-    if (best.empty() || rank > most) {
-      best = rate;
-      most = rank;
-    }
-  }
+  double most = 0;
+  for (const auto& [rate, accuracies] : valid_by_rate(rows, claims, group))
+    if (covers(own, rate) && covers(theirs, rate))
+      if (const double mean = estimate(accuracies).mean; best.empty() || mean > most) {
+        best = rate;
+        most = mean;
+      }
   return best;
 }
 
@@ -271,7 +304,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     double& kept = arm.accuracies[unit];
     kept = comparison.statistic == Statistic::slope ? std::max(kept, mean(all)) : mean(all);
   }
-  arm.swept |= group.candidates.size() > 1;
+  arm.swept = (arm.params.empty() || arm.swept) && rate.empty() && is_swept(rows, claims, group);
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;
   for (auto& [unit, all] : values) {
@@ -286,7 +319,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     arm.most = std::max(arm.most, all.size());
     out[unit] = promised > 0 ? *std::max_element(all.begin(), all.end()) : mean(all);
   }
-  add_own_tests(rows, claims, comparison, group, arm);
+  add_own_tests(rows, claims, comparison, group, arm, rate);
   return out;
 }
 
@@ -296,21 +329,24 @@ std::string grammar_text(const Unit& grammar) {
   return joined(parts, "/");
 }
 
-std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Unit& grammar, const Comparison& c) {
+std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Unit& grammar, const Comparison& c,
+                                       const std::string& rate) {
   const Group& group = rows.groups[number];
+  const std::optional<size_t> counts = rate.empty() ? group.chosen : candidate_at(rows, group, rate);
+  const std::vector<size_t>& counted = rate.empty() ? group.averaged : group.candidates[counts.value()].runs;
   const auto there = [&](size_t run) { return grammar_of(rows, run) == grammar; };
   const auto among = [&](const std::vector<size_t>& runs) { return std::any_of(runs.begin(), runs.end(), there); };
-  for (const size_t run : group.averaged)
+  for (const size_t run : counted)
     if (there(run) && collapsed_run(rows, run)) return std::nullopt;
-  const auto measured = std::count_if(group.averaged.begin(), group.averaged.end(),
+  const auto measured = std::count_if(counted.begin(), counted.end(),
                                       [&](size_t run) { return there(run) && value_of(rows.runs[run], group, c); });
   if (measured > 0 && measured < c.best) return formatted(": {} of {} seeds", measured, c.best);
-  if (among(group.averaged))
+  if (among(counted))
     return c.kind.empty()
                ? formatted(": `eval RUN --save` with gaps of {} frames", joined(c.gaps, ", "))
                : formatted(": `eval RUN --save` with {} {}", points_asked(c).front().axis, joined(c.gaps, ", "));
   for (size_t i = 0; i < group.candidates.size(); ++i)
-    if ((!group.chosen || group.chosen == i) && among(group.candidates[i].diverged)) return std::nullopt;
+    if ((!counts || counts == i) && among(group.candidates[i].diverged)) return std::nullopt;
   for (const auto& candidate : group.candidates)
     if (among(candidate.runs)) return ", at every setting that was selected over";
   for (const auto& run : rows.absent)

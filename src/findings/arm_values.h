@@ -14,9 +14,9 @@ std::optional<size_t> repeat_of(const Rows& rows, const Group& group, size_t fai
 // grammar of the choices do not count.
 std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, const Group& y);
 
-// The learning rate at which to compare the group with another one, so that neither has tried more of them: empty if
-// the other was also run at the rate of the group's chosen setting, or at none of its rates; else, of those that both
-// have, the one with most runs of the group, and of these the best on valid.
+// The learning rate at which to compare the group with another one, so that neither has tried more of them, on the
+// grammars of both chosen settings: of the rates at which both were run on all of these, diverged or not, the best on
+// valid. Empty if that of the group's chosen setting is among them, or there is none.
 std::string shared_rate(const Rows& rows, const Claims& claims, const Group& group, const Group& other);
 
 // Means per grammar over the seeds (initialisation and order) of the group's chosen setting, or of its runs with the
@@ -28,8 +28,8 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
 std::string grammar_text(const Unit& grammar);  // "3"
 
 // Why the group has no value on a grammar on which others have one, as text that follows the name of the grammar. Empty
-// if there is no such run; nullopt if its runs on the grammar failed.
+// if there is no such run; nullopt if its runs on the grammar failed. `rate`: as in arm_values().
 std::optional<std::string> how_lacking(const Rows& rows, size_t group, const Unit& grammar,
-                                       const Comparison& comparison);
+                                       const Comparison& comparison, const std::string& rate = "");
 
 }  // namespace sb

@@ -76,12 +76,18 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task)
 }
 
 bool is_less_tuned(const Rows& rows, const Claims& claims, const std::string& model, const std::string& other) {
-  std::set<std::string> own, theirs;
-  for (const auto& choice : choices_of(rows, claims)) {
-    if (choice.model == model) own.insert(choice.lr);
-    if (choice.model == other) theirs.insert(choice.lr);
-  }
-  return own.size() < 2 && theirs.size() > 1;
+  const auto choices = choices_of(rows, claims);
+  const auto is_tuned = [&](const std::string& name) {
+    std::set<std::string> rates;
+    bool chosen = false;
+    for (const auto& choice : choices)
+      if (choice.model == name) {
+        rates.insert(choice.lr);
+        chosen |= choice.chosen;
+      }
+    return chosen && rates.size() > 1;
+  };
+  return is_tuned(other) && !is_tuned(model);
 }
 
 double open_gain(const Rows& rows, const Claims& claims, const std::string& model, const std::string& used) {
@@ -111,6 +117,10 @@ double open_gain(const Rows& rows, const Claims& claims, const std::string& mode
   const double rate = rate_of(*chosen);
   double gain = 0;
   bool checked = false;
+  // Runs at another rate than the chosen one could gain what the choice gained.
+  for (const auto& choice : tried)
+    if (choice.lr == used && choice.lr != chosen->lr && choice.variant == chosen->variant && choice.valid)
+      gain = *chosen->valid - *choice.valid + 2 * std::hypot(chosen->error, choice.error);
   for (const int task : {2, 3}) {
     const std::vector<Choice> others = of_model(task);
     const auto best = best_of(others);

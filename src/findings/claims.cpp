@@ -247,9 +247,21 @@ bool counted(Statistic statistic) {
 
 namespace {
 
+// "gap_max from 10 over 0.5" of "{task.gap_max = {from = 10, over = 0.5}}"
+std::string schedule_text(const std::string& value) {
+  std::string out;
+  for (const char c : plain_value(value))
+    if (c == ' ' ? !out.empty() && out.back() != ' ' : c != '{' && c != '}' && c != '=') out += c;
+  for (const char* section : {"task.", "train.", ","})
+    for (size_t at = out.find(section); at != std::string::npos; at = out.find(section))
+      out.erase(at, std::string(section).size());
+  return out;
+}
+
 // "dropout 0.2", "delta_bf16 on"
 std::string key_text(const std::string& key, const std::string& value) {
   if (key == "train.schedule" && value == kNoSchedule) return "no schedule";
+  if (key == "train.schedule") return "schedule " + schedule_text(value);
   return last_part(key) + " " + (value == "true" ? "on" : value == "false" ? "off" : plain_value(value));
 }
 

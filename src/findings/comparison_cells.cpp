@@ -33,6 +33,10 @@ std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one
   std::string out = where_text(stratum);
   if (one.comparison->keys_at(stratum.scale->name).contains("grammar.vocab") && one.figures.states > 0)
     out += formatted(", {} states", one.figures.states);
+  const auto layers = stratum.scale->keys.find("model.layers");
+  if (const int64_t own = one.figures.layers;
+      own > 0 && layers != stratum.scale->keys.end() && plain_value(layers->second) != std::to_string(own))
+    out += formatted(", {} layer{}", own, own == 1 ? "" : "s");
   return same ? out : formatted("{}, {} updates", out, grouped(static_cast<uint64_t>(updates)));
 }
 

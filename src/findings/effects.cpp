@@ -85,6 +85,9 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
     const Group &group_a = rows_.groups[pair.first], &group_b = rows_.groups[pair.second];
     if (share) rate_a = shared_rate(rows_, claims_, group_a, group_b);
     if (share) rate_b = shared_rate(rows_, claims_, group_b, group_a);
+    if (!rate_a.empty()) rates_[pair.first] = rate_a;
+    if (!rate_b.empty()) rates_[pair.second] = rate_b;
+    out.only_shared_rates |= share && (!rate_a.empty() || !rate_b.empty());
     const auto a = arm_values(rows_, claims_, c_, pair.first, out.a, rate_a),
                b = arm_values(rows_, claims_, c_, pair.second, out.b, rate_b);
     if (c_.statistic == Statistic::accuracy || (c_.from > 0 && level.front() == std::to_string(c_.from)))

@@ -41,7 +41,8 @@ std::vector<std::string> Gatherer::lacked(size_t group, const std::map<Unit, dou
   std::map<std::string, std::vector<std::string>> seeds;
   for (const auto& unit : all)
     if (!has.contains(unit))
-      if (const auto how = how_lacking(rows_, group, unit, c_)) seeds[*how].push_back(grammar_text(unit));
+      if (const auto how = how_lacking(rows_, group, unit, c_, rates_.contains(group) ? rates_.at(group) : ""))
+        seeds[*how].push_back(grammar_text(unit));
   std::vector<std::string> out;
   for (const auto& [how, units] : seeds)
     out.push_back(formatted("on grammar seed{} {}{}", units.size() == 1 ? "" : "s", joined(units, ", "), how));

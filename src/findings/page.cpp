@@ -107,11 +107,14 @@ std::string overviews_text(const std::vector<ClaimVerdict>& verdicts) {
     if (!run.empty()) out += "\n" + claims_overview(run, "findings/claims.md");
     if (const std::string decided = decided_table(run); !decided.empty())
       out +=
-          "\nA claim is supported if all its comparisons are. These comparisons are decided, or (*as run*) would be if "
-          "better settings could not change them; only accuracies at `small` are checked for better settings. "
-          "Intervals "
-          "are for the settings that were run: at another learning rate, a difference may lie outside.\n\n" +
+          "\nA claim is supported if all its comparisons are. The table has the comparisons that are decided, and "
+          "those "
+          "that other settings of a model might change (*as run*); only accuracies at `small` are checked for this. "
+          "*Asked*: the difference that the claim needs; a *drop* is a loss. Intervals are for the settings that were "
+          "run: at another learning rate, a difference may lie outside.\n\n" +
           decided;
+    else if (const std::string measured = measured_table(run); !measured.empty())
+      out += "\nNo comparison is decided. Above `quick`:\n\n" + measured;
     if (!unusable.empty()) out += formatted("\nNo usable runs yet: {}.\n", joined(unusable, "; "));
     if (!unrun.empty()) out += formatted("\nNo runs yet: {}.\n", joined(unrun, "; "));
   }

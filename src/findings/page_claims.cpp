@@ -185,22 +185,62 @@ std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std
 
 std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
-  bool exploratory = false, untuned = false;
+  std::vector<std::string> isolated;
+  bool exploratory = false, untuned = false, failing = false;
+  const bool numbered =
+      std::any_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.claim->number > 0; });
   for (const auto& verdict : verdicts)
-    for (const auto& stratum : verdict.scales)
+    for (const auto& stratum : verdict.scales) {
+      bool any = false;
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
         const bool as_run = !c.reported && one.held && one.as_run != Verdict::undecided;
         if (!one.is_decided() && !as_run) continue;
+        any = true;
+        if (numbered) rows += formatted("| {} ", verdict.claim->number);
         rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
                           verdict_cell(one) + in_brackets(stratum.marks()));
         exploratory |= stratum.exploratory;
         untuned |= stratum.untuned;
+        failing |= !one.failing.empty();
       }
+      if (const std::string line = isolated_text(stratum); any && numbered && !line.empty())
+        isolated.push_back(formatted("Claim {}, {}", verdict.claim->number, line));
+    }
   if (rows.empty()) return "";
-  return "| comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n" + rows +
-         marks_text(exploratory, untuned);
+  std::string out =
+      numbered ? "| claim | comparison | runs | a − b | 95 % interval | asked | verdict "
+                 "|\n|---:|---|---|---:|---:|---:|---|\n"
+               : "| comparison | runs | a − b | 95 % interval | asked | verdict |\n|---|---|---:|---:|---:|---|\n";
+  out += rows;
+  if (!isolated.empty()) out += "\n" + bullets(isolated);
+  if (failing)
+    out +=
+        "\n*Not trained* beside a verdict: a model failed its own test, which has the distribution of its training. "
+        "The "
+        "claim is that this model cannot learn the task.\n";
+  return out + marks_text(exploratory, untuned);
+}
+
+std::string measured_table(const std::vector<ClaimVerdict>& verdicts) {
+  std::string rows;
+  bool exploratory = false, untuned = false;
+  for (const auto& verdict : verdicts)
+    for (const auto& stratum : verdict.scales)
+      for (const auto& one : stratum.comparisons) {
+        const Comparison& c = *one.comparison;
+        if (c.reported || one.effect.n == 0 || stratum.scale->name == "quick") continue;
+        rows += formatted("| {} | {}, {} | {} | {} | {} {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
+                          evidence_text(one), first_figure(one), second_figure(one), effect_text(c, one.effect.mean),
+                          unit_text(c), interval_text(one), verdict_cell(one) + in_brackets(stratum.marks()));
+        exploratory |= stratum.exploratory;
+        untuned |= stratum.untuned;
+      }
+  return rows.empty() ? ""
+                      : "| comparison | runs | a | b | a − b | 95 % interval | verdict |\n"
+                        "|---|---|---:|---:|---:|---:|---|\n" +
+                            rows + marks_text(exploratory, untuned);
 }
 
 std::string marks_text(bool exploratory, bool untuned) {

@@ -17,9 +17,11 @@ std::vector<ScaleVerdict> page_strata(const Rows& rows, const Claims& claims, co
 std::string claim_link(const Claim& claim, const std::string& page);
 // A table of verdicts: a row per claim, linked to its section on `page`, and a column per stratum with runs.
 std::string claims_overview(const std::vector<ClaimVerdict>& verdicts, const std::string& page);
-// A table of the comparisons of all claims that are decided, or would be if no settings were open; empty if there are
-// none.
+// A table of the comparisons of all claims that are decided, or would be if no settings were open, and what the
+// comparisons of one model with itself say; empty if there are none.
 std::string decided_table(const std::vector<ClaimVerdict>& verdicts);
+// A table of all comparisons with runs above quick that count for a claim; empty if there are none.
+std::string measured_table(const std::vector<ClaimVerdict>& verdicts);
 std::string marks_text(bool exploratory, bool untuned);  // what the words mean
 std::string claim_section(const ClaimVerdict& verdict, const Claims& claims);
 std::string deviations_section(const std::vector<ClaimVerdict>& deviations);

@@ -167,6 +167,10 @@ Figures Gatherer::of_stratum(const Members& members) {
   const Result& result = some_result(rows_, rows_.groups[members.front().front().group]);
   out.updates = result.updates;
   out.states = result.states;
+  out.layers = parse_integer(rows_.groups[members.front().front().group].value("model.layers")).value_or(0);
+  for (const auto& places : members)
+    for (const Place& place : places)
+      if (parse_integer(rows_.groups[place.group].value("model.layers")) != out.layers) out.layers = 0;
   if (!c_.b.empty()) {
     two_arms(out, members);
   } else {

@@ -41,7 +41,7 @@ struct ArmFigures {
   std::vector<std::string> unmeasured;  // runs without the requested gap lengths, or, for speeds, a device of their own
   std::vector<int64_t> params;          // of the networks, one per model and level
   std::optional<int64_t> gate_parameters;
-  bool swept = false;                                         // its learning rate was selected from several
+  bool swept = false;                                         // all learning rates were selected from several
   std::set<std::string> rates;                                // learning rates of the settings that count
   std::map<std::pair<std::string, Unit>, OwnTest> own_tests;  // by model and grammar, if verdicts need them
 };
@@ -60,6 +60,8 @@ struct Figures {
   bool at_ceiling = false;  // all models, for a drop on the task that they fall from, are within near_ceiling of it
   int64_t updates = 0;      // of the stratum
   int64_t states = 0;       // of its grammars
+  int64_t layers = 0;       // of its networks; 0 if they differ
+  bool only_shared_rates = false;  // an arm does not have its chosen learning rate, because the other lacks it
 };
 
 Figures figures_of(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,

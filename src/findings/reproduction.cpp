@@ -76,8 +76,8 @@ std::string side_text(const std::vector<Gain>& all, bool above) {
                    model_title(side.front().model), points(side.back()), model_title(side.back().model));
 }
 
-// "No two models that differ by more than 1 point are in another order than in the paper. Only in the paper do these
-// differ by more than 1 point: Mamba and Gated DeltaProduct." Below 1 point, models have no order.
+// "Models that differ by more than 1 point are in the paper's order. These differ by more than 1 point in the paper,
+// but not here: Mamba and Gated DeltaProduct." Below 1 point, models have no order.
 std::string order_text(const std::vector<Gain>& all) {
   constexpr size_t most_named = 3;
   std::vector<std::string> changed, closer;
@@ -90,18 +90,18 @@ std::string order_text(const std::vector<Gain>& all) {
     }
   const std::string gap = fixed(order_gap * 100, 0);
   std::string out =
-      changed.empty()
-          ? formatted("No two models that differ by more than {} point are in another order than in the paper.", gap)
+      changed.empty() ? formatted("Models that differ by more than {} point are in the paper's order.", gap)
       : changed.size() <= most_named
           ? formatted("Models that differ by more than {} point are in the paper's order, except that {}.", gap,
                       and_list(changed))
           : formatted("{} of {} pairs of models differ by more than {} point in another order than the paper's.",
                       changed.size(), all.size() * (all.size() - 1) / 2, gap);
   if (closer.empty()) return out;
-  return out +
-         (closer.size() <= most_named
-              ? formatted(" Only in the paper do these differ by more than {} point: {}.", gap, joined(closer, "; "))
-              : formatted(" Only in the paper do {} other pairs differ by more than {} point.", closer.size(), gap));
+  return out + (closer.size() <= most_named
+                    ? formatted(" These differ by more than {} point in the paper, but not here: {}.", gap,
+                                joined(closer, "; "))
+                    : formatted(" {} other pairs differ by more than {} point in the paper, but not here.",
+                                closer.size(), gap));
 }
 
 // "Mamba has a lower learning rate, because training collapsed at 0.001." for models whose run in the table has a lower
@@ -161,8 +161,9 @@ std::pair<std::string, std::string> reproduction_of(const Rows& rows, const Clai
     if (!sides.empty()) parts.push_back(joined(sides, "; ") + ".");
     if (all.size() > 1) parts.push_back(order_text(all));
     if (!far.empty())
-      notes.push_back(formatted("Why {} differ{} by more than {} points from the paper was not measured.",
-                                and_list(far), far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
+      notes.push_back(
+          formatted("Why {} differ{} from the paper by more than {} points, and by more than its ±, was not measured.",
+                    and_list(far), far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
   }
   for (const auto& line : rates_after_collapse(table, task)) notes.push_back(line);
   if (!weak.empty())
@@ -252,18 +253,18 @@ std::string new_best(const ResultsTable& table, int task) {
   return formatted(" With these runs, {} is the best model, not {}.", with_better->name, as_run->name);
 }
 
-// The effects of a deviation that matter, grouped by task and scale: costs if `sign` is -1, gains if it is 1.
-std::string effects_of(const ClaimVerdict& verdict, double sign) {
+// What a deviation costs, grouped by task and scale.
+std::string cost_of(const ClaimVerdict& verdict) {
   std::vector<std::string> places;
   std::map<std::string, std::vector<std::string>> by_place;
   for (const auto& stratum : verdict.scales)
     for (const auto& one : stratum.comparisons) {
-      if (one.effect.n == 0 || one.failed() || sign * one.effect.mean < costly) continue;
+      if (one.effect.n == 0 || one.failed() || one.effect.mean > -costly) continue;
       const std::string place =
           formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name), one.effect.n,
                     one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval");
       if (!by_place.contains(place)) places.push_back(place);
-      by_place[place].push_back(formatted("{} points for {}", fixed(sign * one.effect.mean * 100, 1),
+      by_place[place].push_back(formatted("{} points for {}", fixed(-one.effect.mean * 100, 1),
                                           model_title(one.comparison->a.front().model)));
     }
   for (auto& place : places) place = formatted("{} {}", and_list(by_place[place]), place);
@@ -277,9 +278,9 @@ bool is_measured(const ClaimVerdict& verdict) {
   return false;
 }
 
-// The faults that were measured to cost or to gain at least 1 point, and those that were not measured.
+// The faults that were measured to cost at least 1 point, and those that were not measured.
 std::string costs(const std::vector<ClaimVerdict>& deviations) {
-  std::vector<std::string> lost, gained, unmeasured;
+  std::vector<std::string> lost, unmeasured;
   size_t measured = 0;
   for (const auto& verdict : deviations) {
     if (!verdict.claim->in_code) continue;
@@ -287,18 +288,14 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
       ++measured;
     else
       unmeasured.push_back(verdict.claim->title);
-    if (auto text = effects_of(verdict, -1); !text.empty()) lost.push_back(std::move(text));
-    if (auto text = effects_of(verdict, 1); !text.empty()) gained.push_back(std::move(text));
+    if (auto text = cost_of(verdict); !text.empty()) lost.push_back(std::move(text));
   }
   if (measured == 0) return "";
   std::string out =
       lost.empty()
-          ? formatted("None of {} faults that were measured alone costs a point.", measured)
-          : formatted("Of {} faults that were measured alone, {} at least a point where measured. {}.", measured,
-                      lost.size() == 1 ? "one costs" : formatted("{} cost", lost.size()), joined(lost, ". "));
-  if (!gained.empty())
-    out += formatted(" {} at least a point: {}.",
-                     gained.size() == 1 ? "One gains" : formatted("{} gain", gained.size()), joined(gained, ". "));
+          ? formatted("None of {} faults of the code that were measured alone costs a point.", measured)
+          : formatted("Of {} faults of the code that were measured alone, {} at least a point in some runs. {}.",
+                      measured, lost.size() == 1 ? "one costs" : formatted("{} cost", lost.size()), joined(lost, ". "));
   if (!unmeasured.empty()) out += formatted(" Not measured: {}.", joined(unmeasured, "; "));
   return out + " The [details](findings/details.md#deviations-from-the-published-protocol) list models and scales.";
 }

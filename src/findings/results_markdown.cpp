@@ -95,13 +95,14 @@ class Printer {
     return out + joined(marks, " ");
   }
 
-  // "*Corrected* runs use learning rate 0.004 (GLA: 0.002) and residual `post` (Transformer: `pre`)."
+  // "*Corrected* runs use learning rate 0.004 (GLA: 0.002), on task 3 0.008, and residual `post` (Transformer: `pre`)."
   std::string settings_line(ResultColumn column) const {
-    const auto line = [&](std::string ResultValue::*setting, const char* quote) {
+    const auto line = [&](std::string ResultValue::*setting, const char* quote, const std::vector<int>& tasks) {
       std::map<std::string, std::vector<std::string>> models;
       for (const auto& row : table_)
         for (const auto& [place, value] : row.cells)
-          if (place.second == column && !(value.*setting).empty()) {
+          if (place.second == column && !(value.*setting).empty() &&
+              std::find(tasks.begin(), tasks.end(), place.first) != tasks.end()) {
             auto& names = models[value.*setting];
             if (std::find(names.begin(), names.end(), row.name) == names.end()) names.push_back(row.name);
           }
@@ -113,15 +114,33 @@ class Printer {
         if (text != most->first) others.push_back(joined(names, ", ") + ": " + quote + text + quote);
       return quote + most->first + quote + (others.empty() ? "" : " (" + joined(others, "; ") + ")");
     };
-    const std::string lr = line(&ResultValue::lr, "");
-    if (lr.empty()) return "";
+    std::vector<std::pair<std::string, std::vector<int>>> by_task;  // tasks with the same learning rates
+    for (int task = 1; task <= result_tasks; ++task) {
+      const std::string text = line(&ResultValue::lr, "", {task});
+      if (text.empty()) continue;
+      auto at = std::find_if(by_task.begin(), by_task.end(), [&](const auto& one) { return one.first == text; });
+      if (at == by_task.end()) at = by_task.insert(by_task.end(), {text, {}});
+      at->second.push_back(task);
+    }
+    if (by_task.empty()) return "";
+    std::vector<int> tasks;
+    std::vector<std::string> rates;
+    for (const auto& [text, own] : by_task) {
+      tasks.insert(tasks.end(), own.begin(), own.end());
+      std::vector<std::string> numbers;
+      for (const int task : own) numbers.push_back(std::to_string(task));
+      rates.push_back(by_task.size() == 1
+                          ? text
+                          : formatted("{} on task{} {}", text, own.size() == 1 ? "" : "s", and_list(numbers)));
+    }
+    const std::string lr = and_list(rates);
     const bool mixed = std::any_of(table_.begin(), table_.end(), [&](const ResultRow& row) {
       return std::any_of(row.cells.begin(), row.cells.end(),
                          [&](const auto& cell) { return cell.first.second == column && cell.second.mixed_rates; });
     });
     return formatted("*{}* runs use learning rate {}{} and [residual]({}configs.md#residuals) {}.",
                      capitalised(to_string(column)), lr, mixed ? ", unless a footnote gives another," : "",
-                     brief_ ? "docs/" : "", line(&ResultValue::residual, "`"));
+                     brief_ ? "docs/" : "", line(&ResultValue::residual, "`", tasks));
   }
 
   bool has_interval(bool (*is)(const Interval&)) const {

@@ -24,10 +24,10 @@ std::string caveat(const Claims& claims, const std::vector<Choice>& choices) {
   }
   if (edges == 0) return "";
   return formatted(
-      "Settings were chosen on task 1. There, {} of {} models were best at the {} learning rate tried. A verdict on "
+      "Settings were chosen on task 1. Of the {} models tried, {} {} best at the {} learning rate. A verdict on "
       "accuracies at {} is withheld if better settings, as tried on task 3, might change it; other verdicts are not "
       "checked for this.",
-      edges, chosen,
+      chosen, edges, edges == 1 ? "was" : "were",
       largest == edges ? "largest"
       : largest == 0   ? "smallest"
                        : "largest or smallest",
@@ -118,7 +118,7 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
                              [](const auto& one) { return one.is_decided(); });
         });
       }))
-    lines.emplace_back("Some undecided claims have [decided comparisons](#the-papers-claims).");
+    lines.emplace_back("Some undecided claims have decided comparisons, listed [below](#the-papers-claims).");
   if (!single.empty())
     lines.push_back(formatted("Only one grammar was run, so no claim is decided: {}.", and_list(single)));
   if (!counted.empty()) lines.push_back(formatted("Counted, not trained: {}.", and_list(counted)));
@@ -130,13 +130,78 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
   return formatted("**Which claims hold?** {}.\n\n", capitalised(joined(scales, "; "))) + bullets(lines);
 }
 
+// Answers to the questions of the page at the scale of the choices whose interval decides, in one line.
+std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<std::string> parts;
+  for (const auto& question : claims.questions)
+    for (const auto& answer : question.answers)
+      for (const auto& verdict : verdicts) {
+        if (verdict.claim->id != answer.claim) continue;
+        for (const auto& stratum : verdict.scales)
+          for (const auto& one : stratum.comparisons) {
+            const Comparison& c = *one.comparison;
+            if (stratum.scale->name != claims.choice_scale || stratum.protocol != corrected_protocol ||
+                c.name() != answer.comparison || one.why != Withheld::no || !one.interval)
+              continue;
+            if (one.interval->low > c.delta || one.interval->high < -c.delta)
+              parts.push_back(formatted("{}: {} {} {}", cell(c.name()), effect_text(c, one.effect.mean), unit_text(c),
+                                        interval_text(one)));
+          }
+      }
+  if (parts.empty()) return "";
+  return formatted(
+      "[Other questions](#which-differences-were-measured), {}: {}. All other intervals contain "
+      "differences of less than 1 point, or other settings might change them.",
+      code(claims.choice_scale), joined(parts, "; "));
+}
+
+// What is decided of the claims of each section but the paper's.
+std::string other_claims(const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<std::string> sections;
+  for (const auto& verdict : verdicts)
+    if (!verdict.claim->section.empty() && !contains(sections, verdict.claim->section))
+      sections.push_back(verdict.claim->section);
+  std::vector<std::string> lines;
+  for (const auto& section : sections) {
+    std::vector<std::string> decided;
+    size_t all = 0, unrun = 0;
+    for (const auto& verdict : verdicts) {
+      if (verdict.claim->section != section) continue;
+      ++all;
+      unrun +=
+          std::none_of(verdict.scales.begin(), verdict.scales.end(), [](const auto& s) { return s.with_runs > 0; });
+      std::vector<std::string> places;
+      bool any = false;
+      for (const auto& stratum : verdict.scales) any |= stratum.with_runs > 0 && stratum.verdict != Verdict::undecided;
+      for (const auto& stratum : verdict.scales)
+        if (any && stratum.with_runs > 0)
+          places.push_back(
+              formatted("{} at {}", stratum.words() + in_brackets(stratum.marks()), code(stratum.scale->name)));
+      if (!places.empty()) decided.push_back(formatted("“{}”: {}", cell(verdict.claim->title), and_list(places)));
+    }
+    lines.push_back(formatted("[{}](#{}): {} claim{}, {}{}.", cell(section), heading_anchor(section), all,
+                              all == 1 ? "" : "s",
+                              decided.empty() ? "none decided" : joined(decided, "; ") + "; no other is decided",
+                              unrun > 0 ? formatted(", {} without runs", unrun) : ""));
+  }
+  return lines.empty() ? "" : bullets(lines);
+}
+
+std::string beyond(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
+  const std::string first = answers(claims, verdicts), others = other_claims(verdicts);
+  if (first.empty() && others.empty()) return "";
+  return "\n**And beyond the paper's claims?**\n\n" + (first.empty() ? "" : bullets({first})) + others;
+}
+
 }  // namespace
 
 std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const PaperComparison& reproduction, const PaperComparison& corrections) {
   return "The paper *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)) "
          "compares seven sequence models and draws conclusions about gates, forgetting, channel mixing and attention. "
-         "On its [tasks](benchmark.md), models name the hidden states of a random automaton with ambiguous symbols. "
+         "On its [tasks](benchmark.md#the-four-tasks), models name the hidden states of a random automaton with "
+         "ambiguous "
+         "symbols. "
          "Task 2 adds gaps of blanks and noise, task 3 wrong symbols, and task 4 tests the networks of task 2 on "
          "longer "
          "gaps. Two references go with every accuracy: the *ceiling* is the best that a causal model can expect, and "
@@ -148,13 +213,17 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "repeat.\n"
          "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "
          "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. A model whose "
-         "training failed with them has a lower learning rate. Settings at `quick` were not chosen by accuracy.\n\n"
+         "training failed with them has a lower learning rate. Where the reported grammars have runs at several rates, "
+         "as on task 3 at `small`, the best on their valid samples counts, unless both sides of a comparison [need one "
+         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by "
+         "accuracy.\n\n"
          "All runs are tested on unseen samples. [Which differences were "
          "measured](#which-differences-were-measured) answers questions, [claims](findings/claims.md) shows every "
          "comparison, "
          "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
          "defines the words.\n\n## In short\n\n" +
-         reproduction.text + "\n" + corrections.text + "\n" + conclusions(claims, verdicts, choices_of(rows, claims));
+         reproduction.text + "\n" + corrections.text + "\n" + conclusions(claims, verdicts, choices_of(rows, claims)) +
+         beyond(claims, verdicts);
 }
 
 }  // namespace sb

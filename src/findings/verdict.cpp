@@ -97,6 +97,29 @@ std::vector<std::string> open_models(const Rows& rows, const Claims& claims, con
   return out;
 }
 
+// Whether learning rates of a model were not chosen by accuracy on valid, on this task at this scale.
+bool is_untuned(const Rows& rows, const Claims& claims, const Scale& scale, const Comparison& c, const Figures& f) {
+  if (scale.untuned) return true;
+  if (scale.name != claims.choice_scale || !f.found) return false;
+  if (!c.kind.empty()) return !(f.a.swept && (c.b.empty() || f.b.swept));
+  return c.a.size() == 1 && c.b.size() == 1 &&
+         (is_less_tuned(rows, claims, c.a.front().model, c.b.front().model) ||
+          is_less_tuned(rows, claims, c.b.front().model, c.a.front().model));
+}
+
+// Whether other learning rates might change a verdict about a difference of accuracies.
+bool rates_matter(const Comparison& c, const Estimate& effect, Verdict verdict) {
+  if (c.b.empty() ||
+      (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy && c.statistic != Statistic::drop))
+    return false;
+  for (const double change : {-untuned_allowance, untuned_allowance}) {
+    Estimate moved = effect;
+    moved.mean += change;
+    if (verdict_of(c, moved) != verdict) return true;
+  }
+  return false;
+}
+
 ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,
                         const Comparison& comparison) {
   ComparisonVerdict out;
@@ -119,6 +142,7 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   if (!out.figures.b.values.empty()) out.b = estimate(values_of(out.figures.b.values));
   if (const auto interval = out.effect.interval(family_error); interval && out.effect.n >= least_grammars)
     out.interval = within_range(comparison.statistic, *interval);
+  out.untuned = is_untuned(rows, claims, scale, comparison, out.figures);
   if (out.failed()) return out;
   const Verdict by_interval = verdict_of(comparison, out.effect);
   withhold(out, by_interval);
@@ -130,6 +154,12 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
       out.as_run = by_interval;
       out.withheld = formatted("{} as run; settings of {} open", to_string(by_interval), joined(out.open, " and "));
     }
+  }
+  if (out.why == Withheld::no && by_interval != Verdict::undecided && out.untuned &&
+      rates_matter(comparison, out.effect, by_interval)) {
+    out.why = Withheld::untuned;
+    out.as_run = by_interval;
+    out.withheld = formatted("{} as run; learning rates not chosen", to_string(by_interval));
   }
   if (out.why == Withheld::no) out.verdict = by_interval;
   if (out.verdict != Verdict::undecided)
@@ -158,6 +188,8 @@ std::string need_of(const ComparisonVerdict& v) {
     case Withheld::open_settings:
       return formatted("{} with the settings that are best on tasks 1 and 3 of the choices' grammar",
                        joined(v.open, " and "));
+    case Withheld::untuned:
+      return "learning rates chosen on valid for every model (--sweep)";
     case Withheld::no:
     case Withheld::few_grammars:
       break;
@@ -206,12 +238,6 @@ void add_missing(std::vector<std::string>& out, const ScaleVerdict& verdict) {
   for (const auto& one : verdict.comparisons)
     for (const auto& what : one.figures.missing)
       if (one.figures.partly && std::find(out.begin(), out.end(), what) == out.end()) out.push_back(what);
-}
-
-// Whether a model of another kind of task has the learning rate that was chosen on gaps.
-bool has_rates_of_gaps(const Claims& claims, const Scale& scale, const ComparisonVerdict& one) {
-  return scale.name == claims.choice_scale && !one.comparison->kind.empty() && one.has_runs() &&
-         !(one.figures.a.swept && (one.comparison->b.empty() || one.figures.b.swept));
 }
 
 }  // namespace
@@ -351,10 +377,9 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
       out.comparisons.push_back(begin(rows, claims, scale, protocol, comparison));
   conclude(out);
   for (auto& one : out.comparisons) {
-    out.untuned |= has_rates_of_gaps(claims, scale, one);
+    out.untuned |= one.untuned && one.has_runs();
     say_what_decides(one);
   }
-  out.untuned |= scale.untuned && !out.is_counted();
   return out;
 }
 

@@ -14,7 +14,8 @@
 //   - it is a drop between tasks whose runs have different learning rates,
 //   - it is of a kind, and a model did not learn its own test, which has the distribution of its training (trained.h),
 //   - all its models are at the ceiling and it is not that one accuracy is above another,
-//   - another setting of a model might change it ("open settings" in docs/verdicts.md), or
+//   - another setting of a model might change it ("open settings" in docs/verdicts.md),
+//   - no learning rate was chosen, and a difference that is 5 points larger or smaller would change it, or
 //   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
 //     another, and this model is below the n-gram on the task it drops to, or that an accuracy rises or falls along an
 //     axis, and its model is below the n-gram everywhere on it.
@@ -32,11 +33,22 @@
 namespace sb {
 
 constexpr double equivalence_error = .10;
+constexpr double untuned_allowance = .05;  // what other learning rates may change where none was chosen
 constexpr size_t least_grammars =
     3;  // of a verdict and of an interval: the spread of two values is often small by luck
 
 // Why the interval alone does not decide.
-enum class Withheld { no, few_models, untrained, few_grammars, at_ceiling, below_n_gram, other_rates, open_settings };
+enum class Withheld {
+  no,
+  few_models,
+  untrained,
+  few_grammars,
+  at_ceiling,
+  below_n_gram,
+  other_rates,
+  open_settings,
+  untuned
+};
 
 enum class Verdict { supported, contradicted, equivalent, undecided };
 const char* to_string(Verdict verdict);
@@ -56,11 +68,12 @@ struct ComparisonVerdict {
   std::optional<Interval> interval;  // 95 %, within what the statistic can be; absent for fewer than three grammars
   bool exact = false;                // an exact statistic, without interval
   Withheld why = Withheld::no;
-  std::string withheld = {};            // the same in words: "at the ceiling", "two grammars"
-  std::string failing = {};             // of a decided comparison: models that may fail on their own test, and do
-  bool too_close = false;               // not even 1,000 grammars would decide
-  bool held = true;                     // false: the verdict does not survive Holm's correction, and is in no count
-  std::vector<std::string> open;        // titles of models whose settings might still change the verdict
+  std::string withheld = {};      // the same in words: "at the ceiling", "two grammars"
+  std::string failing = {};       // of a decided comparison: models that may fail on their own test, and do
+  bool too_close = false;         // not even 1,000 grammars would decide
+  bool held = true;               // false: the verdict does not survive Holm's correction, and is in no count
+  bool untuned = false;           // learning rates were not chosen on its task at its scale; false for what is counted
+  std::vector<std::string> open;  // titles of models whose settings might still change the verdict
   Verdict as_run = Verdict::undecided;  // the verdict that they withhold
   std::optional<PaperEffect> paper;     // only at the paper's scale
   std::vector<std::string> decides;     // what would decide an undecided comparison
@@ -83,9 +96,9 @@ struct ScaleVerdict {
   size_t parts = 0, with_runs = 0;                         // comparisons of the claim, and those with runs
   size_t supported = 0, contradicted = 0, equivalent = 0;  // the last two after Holm's correction
   bool tested = false;                                     // some comparison, including reported ones, has runs
-  bool untuned = false;       // learning rates were not chosen on its task at its scale; false for what is counted
-  std::string marks() const;  // "exploratory, untuned", either or ""
-  bool exploratory = false;   // the claim says so for this scale
+  bool untuned = false;                                    // a comparison with runs is
+  std::string marks() const;                               // "exploratory, untuned", either or ""
+  bool exploratory = false;                                // the claim says so for this scale
   std::vector<ComparisonVerdict> comparisons;
 
   bool has_only_unusable_runs() const;

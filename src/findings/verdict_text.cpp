@@ -34,6 +34,7 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
             run);
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
+    if (f.only_shared_rates) say(one.comparison->name() + ": only learning rates at which both arms were run count");
   }
   if (const auto count = std::count_if(scale.comparisons.begin(), scale.comparisons.end(),
                                        [](const auto& one) { return one.figures.other_strata > 0; });
@@ -105,6 +106,7 @@ Json arm_json(const ArmFigures& arm, const std::optional<Estimate>& figure) {
   out["runs"] = arm.runs;
   out["seeds_a_grammar"] = Json::array({arm.fewest, arm.most});
   out["params"] = arm.params;
+  out["learning_rates"] = arm.rates;
   out["failed"] = arm.failed;
   if (arm.gate_parameters) out["gate_parameters"] = *arm.gate_parameters;
   return out;

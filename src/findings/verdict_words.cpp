@@ -97,6 +97,18 @@ std::string asks_text(const Comparison& c) {
   return bound + c.reference == 0 ? formatted("{} 0", words[static_cast<size_t>(c.asks)]) : out;
 }
 
+namespace {
+
+// "learning rate 0.004", "learning rates 0.004 and 0.0005" of a and b; empty if an arm has several.
+std::string rates_text(const Figures& f) {
+  const auto &a = f.a.rates, &b = f.b.rates;
+  if (a.size() != 1 || b.size() > 1) return "";
+  return b.empty() || a == b ? "learning rate " + *a.begin()
+                             : formatted("learning rates {} and {}", *a.begin(), *b.begin());
+}
+
+}  // namespace
+
 std::string evidence_text(const ComparisonVerdict& v) {
   if (v.exact) return v.effect.n > 0 ? "counted" : "no runs";
   const Figures& f = v.figures;
@@ -112,6 +124,7 @@ std::string evidence_text(const ComparisonVerdict& v) {
     out += formatted(", {} {}{} each", most, run, most == 1 ? "" : "s");
   if (f.levels > 1)
     out += formatted(", {}{} levels", f.levels, f.all_levels > f.levels ? formatted(" of {}", f.all_levels) : "");
+  if (const std::string rates = rates_text(f); !rates.empty()) out += ", " + rates;
   const size_t failed = f.a.failed.size() + f.b.failed.size();
   if (failed > 0) out += formatted(", {} failed", failed);
   return out;

@@ -50,7 +50,7 @@ TEST(ScheduleArms, AreApartFromRunsWithoutOne) {
   EXPECT_NEAR(v.comparisons[0].effect.mean, .1, .01);
   EXPECT_NEAR(v.comparisons[1].effect.mean, .3, .01);
   EXPECT_EQ(v.comparisons[0].comparison->name(),
-            "task 4, gap max 100, gap 20, 50, 100: Transformer, schedule {task.gap_max = {from = 10, over = 0.5}} − "
+            "task 4, gap max 100, gap 20, 50, 100: Transformer, schedule gap_max from 10 over 0.5 − "
             "Transformer, no schedule");
   EXPECT_EQ(judged(rows, "curriculum_cost").verdict, Verdict::supported);
   EXPECT_EQ(judged(rows, "curriculum_recurrent").verdict, Verdict::supported);
@@ -216,7 +216,7 @@ TEST(Slopes, LeaveOutLevelsWithFewerGrammars) {
   const auto one = judged(rows_from(runs), "capacity").comparisons[0];
   EXPECT_EQ(one.effect.n, 3U);
   EXPECT_NEAR(one.effect.mean, .2, .01);
-  EXPECT_EQ(evidence_text(one), "3 grammars, 1 seed each, 2 of 3 levels");
+  EXPECT_EQ(evidence_text(one), "3 grammars, 1 seed each, 2 of 3 levels, learning rate 0.001");
 }
 
 TEST(ScaleKeys, AreReplacedByThoseOfTheClaim) {

@@ -244,7 +244,7 @@ TEST(Comparison, AveragesSeedsWithinGrammar) {
   EXPECT_EQ(one.figures.a.fewest, 4U);
   EXPECT_NEAR(one.effect.mean, .37, 1e-12);
   EXPECT_NEAR(*one.a->sd, .01, 1e-12);
-  EXPECT_EQ(evidence_text(one), "3 grammars, 4 seeds each");
+  EXPECT_EQ(evidence_text(one), "3 grammars, 4 seeds each, learning rate 0.001");
 }
 
 TEST(Comparison, WithDivergedRunIsUndecidedAndNamesRunToRepeat) {
