@@ -127,20 +127,13 @@ std::string rate_of(const Rows& rows, size_t run) {
   return plain_value(key_of(rows.runs[run].result.config, "train.lr"));
 }
 
-// The group's candidate with this learning rate; nullopt if there is none.
-std::optional<size_t> candidate_at(const Rows& rows, const Group& group, const std::string& rate) {
-  for (size_t i = 0; i < group.candidates.size(); ++i)
-    if (const auto& runs = group.candidates[i].runs; !runs.empty() && rate_of(rows, runs.front()) == rate) return i;
-  return std::nullopt;
-}
-
-// The group's runs that count: those of the chosen setting, or with this learning rate, and repeats in place of failed
-// ones. The failed ones are named.
+// The group's runs that count: those of the chosen setting, or of this candidate, and repeats in place of failed ones.
+// The failed ones are named.
 std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const Group& group, ArmFigures& arm,
-                                  const std::string& rate = "") {
+                                  std::optional<size_t> candidate) {
   std::vector<size_t> out;
   const auto lr_of = [&](size_t run) { return rate_of(rows, run); };
-  const std::optional<size_t> only = rate.empty() ? group.chosen : candidate_at(rows, group, rate);
+  const std::optional<size_t> only = candidate ? candidate : group.chosen;
   const auto replace = [&](size_t run, const std::string& words) {
     const auto repeat = repeat_of(rows, group, run);
     if (!repeat) return arm.failed.push_back(words);
@@ -148,7 +141,7 @@ std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const 
                                      model_title(group.model()), seeds_text(rows, run), lr_of(*repeat), lr_of(run)));
     out.push_back(*repeat);
   };
-  for (const size_t run : rate.empty() ? group.averaged : group.candidates[only.value()].runs) {
+  for (const size_t run : candidate ? group.candidates[*candidate].runs : group.averaged) {
     if (is_choice(rows, claims, run)) continue;
     if (const auto words = collapsed_run(rows, run))
       replace(run, "collapsed: " + *words);
@@ -176,34 +169,34 @@ std::map<std::string, std::vector<double>> valid_by_rate(const Rows& rows, const
   return out;
 }
 
-// The grammars on which the group was run at each learning rate, diverged runs included, without that of the choices.
-std::map<std::string, std::set<Unit>> grammars_by_rate(const Rows& rows, const Claims& claims, const Group& group) {
-  std::map<std::string, std::set<Unit>> out;
-  for (const auto& candidate : group.candidates)
-    for (const auto* runs : {&candidate.runs, &candidate.diverged})
-      for (const size_t run : *runs)
-        if (!is_choice(rows, claims, run)) out[rate_of(rows, run)].insert(grammar_of(rows, run));
+// The grammars on which a candidate was run, diverged runs included, without that of the choices.
+std::set<Unit> grammars_of(const Rows& rows, const Claims& claims, const Candidate& candidate) {
+  std::set<Unit> out;
+  for (const auto* runs : {&candidate.runs, &candidate.diverged})
+    for (const size_t run : *runs)
+      if (!is_choice(rows, claims, run)) out.insert(grammar_of(rows, run));
   return out;
 }
 
-// Whether the learning rate of the group was selected: a second one was run on all grammars of the chosen one.
+bool covers(const std::set<Unit>& all, const std::set<Unit>& some) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+// Whether the setting of the group was selected: a second one was run on all grammars of the chosen one.
 bool is_swept(const Rows& rows, const Claims& claims, const Group& group) {
-  if (group.averaged.empty()) return false;
-  const auto grammars = grammars_by_rate(rows, claims, group);
-  const std::string chosen = rate_of(rows, group.averaged.front());
-  const auto own = grammars.find(chosen);
-  return own != grammars.end() && std::any_of(grammars.begin(), grammars.end(), [&](const auto& other) {
-           return other.first != chosen &&
-                  std::includes(other.second.begin(), other.second.end(), own->second.begin(), own->second.end());
-         });
+  if (!group.chosen) return false;
+  const auto own = grammars_of(rows, claims, group.candidates[*group.chosen]);
+  for (size_t i = 0; i < group.candidates.size(); ++i)
+    if (i != *group.chosen && covers(grammars_of(rows, claims, group.candidates[i]), own)) return true;
+  return false;
 }
 
 void add_own_tests(const Rows& rows, const Claims& claims, const Comparison& c, const Group& group, ArmFigures& arm,
-                   const std::string& rate) {
+                   std::optional<size_t> candidate) {
   if (!needs_trained_models(c)) return;
   std::map<Unit, std::vector<OwnTest>> own;
   ArmFigures unused;  // `arm` has the failed runs
-  for (const size_t run : counting_runs(rows, claims, group, unused, rate))
+  for (const size_t run : counting_runs(rows, claims, group, unused, candidate))
     if (const auto test = own_test(rows.runs[run].result, c)) own[grammar_of(rows, run)].push_back(*test);
   const auto promised = static_cast<size_t>(c.best);
   for (auto& [unit, tests] : own) {
@@ -244,36 +237,46 @@ std::string common_rate(const Rows& rows, const Claims& claims, const Group& x, 
   return best;
 }
 
-std::string shared_rate(const Rows& rows, const Claims& claims, const Group& group, const Group& other) {
-  if (group.averaged.empty() || other.averaged.empty()) return "";
-  const auto own = grammars_by_rate(rows, claims, group), theirs = grammars_by_rate(rows, claims, other);
-  const std::string chosen = rate_of(rows, group.averaged.front());
-  std::set<Unit> common;  // of both chosen settings
-  if (const auto x = own.find(chosen), y = theirs.find(rate_of(rows, other.averaged.front()));
-      x != own.end() && y != theirs.end())
-    std::set_intersection(x->second.begin(), x->second.end(), y->second.begin(), y->second.end(),
-                          std::inserter(common, common.end()));
-  const auto covers = [&](const std::map<std::string, std::set<Unit>>& all, const std::string& rate) {
-    const auto at = all.find(rate);
-    return at != all.end() && std::includes(at->second.begin(), at->second.end(), common.begin(), common.end());
+std::optional<size_t> shared_candidate(const Rows& rows, const Claims& claims, const Group& group, const Group& other) {
+  if (!group.chosen || !other.chosen) return std::nullopt;
+  const Candidate &own = group.candidates[*group.chosen], &theirs = other.candidates[*other.chosen];
+  const auto x = grammars_of(rows, claims, own), y = grammars_of(rows, claims, theirs);
+  std::set<Unit> common;
+  std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::inserter(common, common.end()));
+  const auto is_shared = [&](const Candidate& candidate) {
+    return covers(grammars_of(rows, claims, candidate), common) &&
+           std::any_of(other.candidates.begin(), other.candidates.end(), [&](const Candidate& same) {
+             return same.settings == candidate.settings && covers(grammars_of(rows, claims, same), common);
+           });
   };
-  if (common.empty() || covers(theirs, chosen)) return "";
-  std::string best;
+  if (common.empty() || is_shared(own)) return std::nullopt;
+  std::optional<size_t> best;
   double most = 0;
-  for (const auto& [rate, accuracies] : valid_by_rate(rows, claims, group))
-    if (covers(own, rate) && covers(theirs, rate))
-      if (const double mean = estimate(accuracies).mean; best.empty() || mean > most) {
-        best = rate;
-        most = mean;
-      }
+  for (size_t i = 0; i < group.candidates.size(); ++i) {
+    std::vector<double> valid;
+    for (const size_t run : group.candidates[i].runs)
+      if (!is_choice(rows, claims, run) && rows.runs[run].result.valid)
+        valid.push_back(rows.runs[run].result.valid->accuracy);
+    if (valid.empty() || !is_shared(group.candidates[i])) continue;
+    if (const double mean = estimate(valid).mean; !best || mean > most) {
+      best = i;
+      most = mean;
+    }
+  }
   return best;
 }
 
+std::optional<size_t> candidate_at(const Rows& rows, const Group& group, const std::string& rate) {
+  for (size_t i = 0; i < group.candidates.size(); ++i)
+    if (const auto& runs = group.candidates[i].runs; !runs.empty() && rate_of(rows, runs.front()) == rate) return i;
+  return std::nullopt;
+}
+
 std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const Comparison& comparison, size_t number,
-                                  ArmFigures& arm, const std::string& rate) {
+                                  ArmFigures& arm, std::optional<size_t> candidate) {
   const Group& group = rows.groups[number];
   std::map<Unit, std::vector<double>> values, accuracies;
-  for (const size_t run : counting_runs(rows, claims, group, arm, rate)) {
+  for (const size_t run : counting_runs(rows, claims, group, arm, candidate)) {
     const bool speed = comparison.statistic == Statistic::throughput;
     const auto value =
         speed && !had_device_alone(rows, run) ? std::nullopt : value_of(rows.runs[run], group, comparison);
@@ -304,7 +307,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     double& kept = arm.accuracies[unit];
     kept = comparison.statistic == Statistic::slope ? std::max(kept, mean(all)) : mean(all);
   }
-  arm.swept = (arm.params.empty() || arm.swept) && rate.empty() && is_swept(rows, claims, group);
+  arm.swept = (arm.params.empty() || arm.swept) && !candidate && is_swept(rows, claims, group);
   arm.params.push_back(params_of(rows, number));
   std::map<Unit, double> out;
   for (auto& [unit, all] : values) {
@@ -319,7 +322,7 @@ std::map<Unit, double> arm_values(const Rows& rows, const Claims& claims, const 
     arm.most = std::max(arm.most, all.size());
     out[unit] = promised > 0 ? *std::max_element(all.begin(), all.end()) : mean(all);
   }
-  add_own_tests(rows, claims, comparison, group, arm, rate);
+  add_own_tests(rows, claims, comparison, group, arm, candidate);
   return out;
 }
 
@@ -330,10 +333,10 @@ std::string grammar_text(const Unit& grammar) {
 }
 
 std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Unit& grammar, const Comparison& c,
-                                       const std::string& rate) {
+                                       std::optional<size_t> candidate) {
   const Group& group = rows.groups[number];
-  const std::optional<size_t> counts = rate.empty() ? group.chosen : candidate_at(rows, group, rate);
-  const std::vector<size_t>& counted = rate.empty() ? group.averaged : group.candidates[counts.value()].runs;
+  const std::optional<size_t> counts = candidate ? candidate : group.chosen;
+  const std::vector<size_t>& counted = candidate ? group.candidates[*candidate].runs : group.averaged;
   const auto there = [&](size_t run) { return grammar_of(rows, run) == grammar; };
   const auto among = [&](const std::vector<size_t>& runs) { return std::any_of(runs.begin(), runs.end(), there); };
   for (const size_t run : counted)
@@ -347,8 +350,8 @@ std::optional<std::string> how_lacking(const Rows& rows, size_t number, const Un
                : formatted(": `eval RUN --save` with {} {}", points_asked(c).front().axis, joined(c.gaps, ", "));
   for (size_t i = 0; i < group.candidates.size(); ++i)
     if ((!counts || counts == i) && among(group.candidates[i].diverged)) return std::nullopt;
-  for (const auto& candidate : group.candidates)
-    if (among(candidate.runs)) return ", at every setting that was selected over";
+  for (const auto& each : group.candidates)
+    if (among(each.runs)) return ", at every setting that was selected over";
   for (const auto& run : rows.absent)
     if (run.config == group.config && run.grammar == grammar)
       return formatted(", there and {} ({})", to_string(lost_run(run).why), printable(run.id, 64));

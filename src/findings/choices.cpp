@@ -75,19 +75,20 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task)
   return out;
 }
 
+std::set<std::string> tuned_models(const Rows& rows, const Claims& claims) {
+  std::map<std::string, std::set<std::string>> rates;
+  std::set<std::string> chosen;
+  for (const auto& choice : choices_of(rows, claims)) {
+    rates[choice.model].insert(choice.lr);
+    if (choice.chosen) chosen.insert(choice.model);
+  }
+  std::erase_if(chosen, [&](const std::string& model) { return rates[model].size() < 2; });
+  return chosen;
+}
+
 bool is_less_tuned(const Rows& rows, const Claims& claims, const std::string& model, const std::string& other) {
-  const auto choices = choices_of(rows, claims);
-  const auto is_tuned = [&](const std::string& name) {
-    std::set<std::string> rates;
-    bool chosen = false;
-    for (const auto& choice : choices)
-      if (choice.model == name) {
-        rates.insert(choice.lr);
-        chosen |= choice.chosen;
-      }
-    return chosen && rates.size() > 1;
-  };
-  return is_tuned(other) && !is_tuned(model);
+  const auto tuned = tuned_models(rows, claims);
+  return tuned.contains(other) && !tuned.contains(model);
 }
 
 double open_gain(const Rows& rows, const Claims& claims, const std::string& model, const std::string& used) {

@@ -1,6 +1,7 @@
 // Settings of each model (learning rate, residual, convolution), chosen on a grammar that no reported figure uses.
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,9 @@ struct Choice {
 // By model, in the paper's order. Settings are chosen on task 1; other tasks only show whether they would differ.
 std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task = 1);
 
-// Whether settings were chosen for the model `other`, from several learning rates, but not for this one.
+// The models whose settings were chosen from several learning rates.
+std::set<std::string> tuned_models(const Rows& rows, const Claims& claims);
+// Whether settings were chosen for the model `other`, but not for this one.
 bool is_less_tuned(const Rows& rows, const Claims& claims, const std::string& model, const std::string& other);
 
 // How much accuracy other settings might still give this model, whose runs use the learning rate `used`: the largest

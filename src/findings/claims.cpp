@@ -148,8 +148,10 @@ Question question_of(const TomlValue& block) {
         read_members(row, {{"claim", id_into(answer.claim)}, {"comparison", text_into(answer.comparison, 1000)}});
       }
   };
-  read_members(block,
-               {{"title", text_into(out.title, 100)}, {"note", text_into(out.note, 1000)}, {"answers", answers}});
+  read_members(block, {{"title", text_into(out.title, 100)},
+                       {"note", text_into(out.note, 1000)},
+                       {"caveat", text_into(out.caveat, 300)},
+                       {"answers", answers}});
   if (out.title.empty() || out.answers.empty()) throw toml_fault("expected title and a list of answers", block.place);
   return out;
 }

@@ -117,7 +117,7 @@ struct Question {
     std::string claim, comparison;  // the id of one, the name of the other
     std::string place;              // in the file
   };
-  std::string title, note;
+  std::string title, note, caveat;  // the last beside the answers in the summary
   std::vector<Answer> answers;
 };
 

@@ -26,6 +26,13 @@ std::string where_text(const ScaleVerdict& stratum) {
   return formatted("{}, {}", stratum.protocol, stratum.scale->name);
 }
 
+std::string other_layers(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
+  const auto usual = stratum.scale->keys.find("model.layers");
+  const int64_t own = one.figures.layers;
+  if (own == 0 || usual == stratum.scale->keys.end() || plain_value(usual->second) == std::to_string(own)) return "";
+  return formatted("{} layer{}", own, own == 1 ? "" : "s");
+}
+
 std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
   const auto usual = stratum.scale->results.find("train.updates");
   const int64_t updates = one.figures.updates;
@@ -33,10 +40,7 @@ std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one
   std::string out = where_text(stratum);
   if (one.comparison->keys_at(stratum.scale->name).contains("grammar.vocab") && one.figures.states > 0)
     out += formatted(", {} states", one.figures.states);
-  const auto layers = stratum.scale->keys.find("model.layers");
-  if (const int64_t own = one.figures.layers;
-      own > 0 && layers != stratum.scale->keys.end() && plain_value(layers->second) != std::to_string(own))
-    out += formatted(", {} layer{}", own, own == 1 ? "" : "s");
+  if (const std::string layers = other_layers(stratum, one); !layers.empty()) out += ", " + layers;
   return same ? out : formatted("{}, {} updates", out, grouped(static_cast<uint64_t>(updates)));
 }
 

@@ -12,6 +12,8 @@ std::string where_text(const ScaleVerdict& stratum);  // "corrected, small"
 // The same, with the number of states of another grammar, and of updates if it is not that of the scale:
 // "corrected, small, 900 updates".
 std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one);
+// "2 layers" if the runs have another number than the scale.
+std::string other_layers(const ScaleVerdict& stratum, const ComparisonVerdict& one);
 std::string first_figure(const ComparisonVerdict& one);   // of a: ".874", or "–"
 std::string second_figure(const ComparisonVerdict& one);  // of b, or the chance level
 std::string verdict_words(const ComparisonVerdict& one);  // its words; "reported", and models that are not trained

@@ -39,6 +39,14 @@ void keep_levels_with_most_grammars(LevelValues& values, std::map<Level, size_t>
 
 }  // namespace
 
+// "learning rate 0.008, warm-up 476" of the chosen setting.
+std::string setting_text(const Rows& rows, const Group& group) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < rows.axes.select.size(); ++i)
+    parts.push_back(formatted("{} {}", rows.axes.select[i], plain_value(group.candidates[*group.chosen].settings[i])));
+  return joined(parts, ", ");
+}
+
 // Whether one of the arms could have tried more learning rates than the other, which must not count: two variants
 // of one model, or a model whose settings were chosen and one whose were not.
 bool Gatherer::shares_settings() const {
@@ -81,15 +89,17 @@ void Gatherer::two_arms(Figures& out, const Members& members) {
     rate_b = common_rate(rows_, claims_, rows_.groups[first.second], rows_.groups[last.second]);
   }
   const bool share = c_.from == 0 && shares_settings();
+  const auto candidate_of = [&](size_t group, size_t other, const std::string& rate) {
+    const auto found = share          ? shared_candidate(rows_, claims_, rows_.groups[group], rows_.groups[other])
+                       : rate.empty() ? std::nullopt
+                                      : candidate_at(rows_, rows_.groups[group], rate);
+    if (found) candidates_[group] = *found;
+    if (share && found) out.unshared.insert(setting_text(rows_, rows_.groups[group]));
+    return found;
+  };
   for (const auto& [level, pair] : pairs) {
-    const Group &group_a = rows_.groups[pair.first], &group_b = rows_.groups[pair.second];
-    if (share) rate_a = shared_rate(rows_, claims_, group_a, group_b);
-    if (share) rate_b = shared_rate(rows_, claims_, group_b, group_a);
-    if (!rate_a.empty()) rates_[pair.first] = rate_a;
-    if (!rate_b.empty()) rates_[pair.second] = rate_b;
-    out.only_shared_rates |= share && (!rate_a.empty() || !rate_b.empty());
-    const auto a = arm_values(rows_, claims_, c_, pair.first, out.a, rate_a),
-               b = arm_values(rows_, claims_, c_, pair.second, out.b, rate_b);
+    const auto a = arm_values(rows_, claims_, c_, pair.first, out.a, candidate_of(pair.first, pair.second, rate_a)),
+               b = arm_values(rows_, claims_, c_, pair.second, out.b, candidate_of(pair.second, pair.first, rate_b));
     if (c_.statistic == Statistic::accuracy || (c_.from > 0 && level.front() == std::to_string(c_.from)))
       out.at_ceiling = is_near_ceiling(a, out.a) && is_near_ceiling(b, out.b);
     groups[0][level] = pair.first;

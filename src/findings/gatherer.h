@@ -75,7 +75,7 @@ class Gatherer {
   Arm arms_;
   double match_ = 0;
   bool levels_ = false, by_size_ = false, unmatched_ = false;
-  std::map<size_t, std::string> rates_;  // learning rates at which groups are compared, if not the chosen one
+  std::map<size_t, size_t> candidates_;  // with which groups are compared, if not with the chosen one
   std::map<ConfigMap, Members> strata_;
   std::vector<LostRun> lost_;
   std::vector<size_t> unfinished_;  // runs by arm

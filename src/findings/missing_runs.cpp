@@ -39,10 +39,11 @@ void Gatherer::name_lacking(Figures& out, const std::vector<GroupsByLevel>& grou
 std::vector<std::string> Gatherer::lacked(size_t group, const std::map<Unit, double>& has,
                                           const std::set<Unit>& all) const {
   std::map<std::string, std::vector<std::string>> seeds;
+  const auto compared = candidates_.find(group);
+  const auto candidate = compared == candidates_.end() ? std::nullopt : std::optional(compared->second);
   for (const auto& unit : all)
     if (!has.contains(unit))
-      if (const auto how = how_lacking(rows_, group, unit, c_, rates_.contains(group) ? rates_.at(group) : ""))
-        seeds[*how].push_back(grammar_text(unit));
+      if (const auto how = how_lacking(rows_, group, unit, c_, candidate)) seeds[*how].push_back(grammar_text(unit));
   std::vector<std::string> out;
   for (const auto& [how, units] : seeds)
     out.push_back(formatted("on grammar seed{} {}{}", units.size() == 1 ? "" : "s", joined(units, ", "), how));

@@ -109,7 +109,8 @@ std::string overviews_text(const std::vector<ClaimVerdict>& verdicts) {
       out +=
           "\nA claim is supported if all its comparisons are. The table has the comparisons that are decided, and "
           "those "
-          "that other settings of a model might change (*as run*); only accuracies at `small` are checked for this. "
+          "that other settings of a model might change (*as run*); only accuracies at `small`, and those at rates that "
+          "were not chosen, are checked for this. "
           "*Asked*: the difference that the claim needs; a *drop* is a loss. Intervals are for the settings that were "
           "run: at another learning rate, a difference may lie outside.\n\n" +
           decided;

@@ -198,9 +198,11 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
         if (!one.is_decided() && !as_run) continue;
         any = true;
         if (numbered) rows += formatted("| {} ", verdict.claim->number);
-        rows += formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
-                          effect_text(c, one.effect.mean), unit_text(c), interval_text(one), asks_text(c),
-                          verdict_cell(one) + in_brackets(stratum.marks()));
+        const std::string where = where_text(stratum, one);
+        rows +=
+            formatted("| {} | {} | {} {} | {} | {} | {} |\n", cell(c.name()),
+                      numbered ? where : where + ", " + evidence_text(one), effect_text(c, one.effect.mean),
+                      unit_text(c), interval_text(one), asks_text(c), verdict_cell(one) + in_brackets(stratum.marks()));
         exploratory |= stratum.exploratory;
         untuned |= stratum.untuned;
         failing |= !one.failing.empty();
@@ -252,7 +254,8 @@ std::string marks_text(bool exploratory, bool untuned) {
   if (untuned)
     out +=
         "\n*Untuned*: learning rates were not chosen by accuracy on valid, on this kind of task at this scale. At "
-        "another rate, or after longer training, differences can change by several points.\n";
+        "another rate, or after longer training, differences can change by 10 points and more. A difference of "
+        "accuracies is decided only if 20 points would not change the verdict.\n";
   return out;
 }
 

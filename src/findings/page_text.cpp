@@ -26,8 +26,9 @@ std::string code(const std::string& text) {
 }
 
 std::string share(double value) {
-  std::string out = fixed(value, 3);
-  return out.starts_with("0.") ? out.substr(1) : out;
+  std::string out = fixed(std::abs(value), 3);
+  if (out.starts_with("0.")) out.erase(0, 1);
+  return value < 0 && out != ".000" ? "−" + out : out;
 }
 
 std::string signed_points(double value) {

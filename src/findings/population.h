@@ -61,7 +61,7 @@ struct Figures {
   int64_t updates = 0;      // of the stratum
   int64_t states = 0;       // of its grammars
   int64_t layers = 0;       // of its networks; 0 if they differ
-  bool only_shared_rates = false;  // an arm does not have its chosen learning rate, because the other lacks it
+  std::set<std::string> unshared;  // chosen settings of one arm that do not count, because the other was not run so
 };
 
 Figures figures_of(const Rows& rows, const Claims& claims, const Scale& scale, const std::string& protocol,

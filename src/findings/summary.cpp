@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/choices.h"
+#include "findings/comparison_cells.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
@@ -140,19 +141,27 @@ std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdi
         for (const auto& stratum : verdict.scales)
           for (const auto& one : stratum.comparisons) {
             const Comparison& c = *one.comparison;
+            const bool as_run = c.reported && one.why == Withheld::open_settings;
             if (stratum.scale->name != claims.choice_scale || stratum.protocol != corrected_protocol ||
-                c.name() != answer.comparison || one.why != Withheld::no || !one.interval)
+                c.name() != answer.comparison || (one.why != Withheld::no && !as_run) || !one.interval)
               continue;
             if (one.interval->low > c.delta || one.interval->high < -c.delta)
-              parts.push_back(formatted("{}: {} {} {}", cell(c.name()), effect_text(c, one.effect.mean), unit_text(c),
-                                        interval_text(one)));
+              parts.push_back(formatted("{}: {} {} {}{}", cell(c.name()), effect_text(c, one.effect.mean), unit_text(c),
+                                        interval_text(one), in_brackets(cell(question.caveat))));
           }
       }
   if (parts.empty()) return "";
   return formatted(
-      "[Other questions](#which-differences-were-measured), {}: {}. All other intervals contain "
-      "differences of less than 1 point, or other settings might change them.",
+      "[Other questions](#which-differences-were-measured), {}: {}. No other difference there is clearly more "
+      "than 1 point.",
       code(claims.choice_scale), joined(parts, "; "));
+}
+
+// " with 2 layers" if the runs of the claim have another number of layers than the scale.
+std::string layers_text(const ScaleVerdict& stratum) {
+  for (const auto& one : stratum.comparisons)
+    if (const std::string text = other_layers(stratum, one); one.has_runs() && !text.empty()) return " with " + text;
+  return "";
 }
 
 // What is decided of the claims of each section but the paper's.
@@ -175,8 +184,8 @@ std::string other_claims(const std::vector<ClaimVerdict>& verdicts) {
       for (const auto& stratum : verdict.scales) any |= stratum.with_runs > 0 && stratum.verdict != Verdict::undecided;
       for (const auto& stratum : verdict.scales)
         if (any && stratum.with_runs > 0)
-          places.push_back(
-              formatted("{} at {}", stratum.words() + in_brackets(stratum.marks()), code(stratum.scale->name)));
+          places.push_back(formatted("{}{} at {}{}", stratum.words(), in_brackets(stratum.marks()),
+                                     code(stratum.scale->name), layers_text(stratum)));
       if (!places.empty()) decided.push_back(formatted("“{}”: {}", cell(verdict.claim->title), and_list(places)));
     }
     lines.push_back(formatted("[{}](#{}): {} claim{}, {}{}.", cell(section), heading_anchor(section), all,

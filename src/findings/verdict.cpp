@@ -67,13 +67,14 @@ void withhold(ComparisonVerdict& v, Verdict by_interval) {
   if (is_order(c.statistic) && c.a.size() < least_models)
     return say(Withheld::few_models, formatted("{} models", c.a.size()));
   if (const auto untrained = untrained_model(c, v.figures)) return say(Withheld::untrained, untrained->words);
+  if (v.effect.n == 2) return say(Withheld::few_grammars, formatted("two {}s", c.unit()));
   if (by_interval == Verdict::undecided) return;
-  if (v.effect.n < least_grammars) return say(Withheld::few_grammars, formatted("two {}s", c.unit()));
   const bool follows = by_interval == Verdict::equivalent || one_sided(c.asks) || c.statistic != Statistic::accuracy;
   if (v.figures.at_ceiling && follows && by_interval != Verdict::contradicted)
     return say(Withheld::at_ceiling, "at the ceiling");
   if (c.statistic == Statistic::drop && (v.figures.a.rates.size() > 1 || v.figures.b.rates.size() > 1))
     return say(Withheld::other_rates, "learning rates of the tasks differ");
+  if (v.arms_differ_in_rate()) return say(Withheld::other_rates, "learning rates differ");
   if (by_interval == Verdict::equivalent || one_sided(c.asks)) return;
   if (const std::string weak = weak_model(v); !weak.empty()) say(Withheld::below_n_gram, weak + " below the n-gram");
 }
@@ -85,13 +86,16 @@ std::vector<std::string> open_models(const Rows& rows, const Claims& claims, con
   if (!c.kind.empty() || (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy) ||
       c.a.size() != 1 || c.b.size() != 1)
     return out;
+  const auto tuned = tuned_models(rows, claims);
+  if (tuned.empty()) return out;
   for (const double sign : {1., -1.}) {
     const ArmModel& arm = (sign > 0 ? c.a : c.b).front();
     Estimate moved = effect;
     const auto& rates = (sign > 0 ? figures.a : figures.b).rates;
-    moved.mean += sign * (is_less_tuned(rows, claims, arm.model, (sign > 0 ? c.b : c.a).front().model)
-                              ? 1
-                              : open_gain(rows, claims, arm.model, rates.size() == 1 ? *rates.begin() : ""));
+    // Settings were not chosen on longer gaps, and for some models not at all.
+    const bool unknown = c.statistic == Statistic::gap_accuracy ||
+                         (!tuned.contains(arm.model) && tuned.contains((sign > 0 ? c.b : c.a).front().model));
+    moved.mean += sign * (unknown ? 1 : open_gain(rows, claims, arm.model, rates.size() == 1 ? *rates.begin() : ""));
     if (verdict_of(c, moved) != verdict) out.push_back(arm.text());
   }
   return out;
@@ -99,20 +103,24 @@ std::vector<std::string> open_models(const Rows& rows, const Claims& claims, con
 
 // Whether learning rates of a model were not chosen by accuracy on valid, on this task at this scale.
 bool is_untuned(const Rows& rows, const Claims& claims, const Scale& scale, const Comparison& c, const Figures& f) {
+  if (f.a.swept && (c.b.empty() || f.b.swept)) return false;
   if (scale.untuned) return true;
   if (scale.name != claims.choice_scale || !f.found) return false;
-  if (!c.kind.empty()) return !(f.a.swept && (c.b.empty() || f.b.swept));
-  return c.a.size() == 1 && c.b.size() == 1 &&
-         (is_less_tuned(rows, claims, c.a.front().model, c.b.front().model) ||
-          is_less_tuned(rows, claims, c.b.front().model, c.a.front().model));
+  if (!c.kind.empty()) return true;
+  const auto tuned = tuned_models(rows, claims);
+  for (const Arm* arm : {&c.a, &c.b})
+    for (const ArmModel& model : *arm)
+      if (!tuned.empty() && !tuned.contains(model.model)) return true;
+  return false;
 }
 
-// Whether other learning rates might change a verdict about a difference of accuracies.
+// Whether other learning rates might change a verdict about accuracies. That of a single model can only become larger,
+// and a claim with at_most says that it cannot.
 bool rates_matter(const Comparison& c, const Estimate& effect, Verdict verdict) {
-  if (c.b.empty() ||
-      (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy && c.statistic != Statistic::drop))
+  if (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy && c.statistic != Statistic::drop)
     return false;
   for (const double change : {-untuned_allowance, untuned_allowance}) {
+    if (c.b.empty() && (change < 0 || c.asks == Asks::at_most)) continue;
     Estimate moved = effect;
     moved.mean += change;
     if (verdict_of(c, moved) != verdict) return true;
@@ -184,7 +192,8 @@ std::string need_of(const ComparisonVerdict& v) {
     case Withheld::below_n_gram:
       return "better settings for the model below the n-gram";
     case Withheld::other_rates:
-      return "runs of both tasks with one learning rate on all grammars";
+      return c.statistic == Statistic::drop ? "runs of both tasks with one learning rate on all grammars"
+                                            : "runs of both variants with one learning rate on all grammars";
     case Withheld::open_settings:
       return formatted("{} with the settings that are best on tasks 1 and 3 of the choices' grammar",
                        joined(v.open, " and "));

@@ -11,11 +11,12 @@
 // A diverged or collapsed run makes its comparison undecided. A verdict is withheld, so the comparison is undecided, if
 //   - it has fewer than three grammars,
 //   - it is an order of fewer than six models,
-//   - it is a drop between tasks whose runs have different learning rates,
+//   - it is a drop between tasks whose runs have different learning rates, or compares variants of one model at
+//     different ones,
 //   - it is of a kind, and a model did not learn its own test, which has the distribution of its training (trained.h),
 //   - all its models are at the ceiling and it is not that one accuracy is above another,
 //   - another setting of a model might change it ("open settings" in docs/verdicts.md),
-//   - no learning rate was chosen, and a difference that is 5 points larger or smaller would change it, or
+//   - no learning rate was chosen, and a difference that is 20 points larger or smaller would change it, or
 //   - it is that one accuracy is above another, and the lower one is below the n-gram, or that one drop is larger than
 //     another, and this model is below the n-gram on the task it drops to, or that an accuracy rises or falls along an
 //     axis, and its model is below the n-gram everywhere on it.
@@ -33,7 +34,7 @@
 namespace sb {
 
 constexpr double equivalence_error = .10;
-constexpr double untuned_allowance = .05;  // what other learning rates may change where none was chosen
+constexpr double untuned_allowance = .2;  // what other rates and longer training may change where no rate was chosen
 constexpr size_t least_grammars =
     3;  // of a verdict and of an interval: the spread of two values is often small by luck
 
@@ -80,9 +81,10 @@ struct ComparisonVerdict {
 
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
   bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms
-  bool is_decided() const;    // counts, with a verdict from runs that survives Holm's correction
-  bool isolates() const;      // its arms are one model and differ in one switch or key
-  std::string words() const;  // "undecided (at the ceiling)", "supported (not after Holm)"
+  bool is_decided() const;           // counts, with a verdict from runs that survives Holm's correction
+  bool arms_differ_in_rate() const;  // variants of one model, without a common learning rate
+  bool isolates() const;             // its arms are one model and differ in one switch or key
+  std::string words() const;         // "undecided (at the ceiling)", "supported (not after Holm)"
 };
 
 // The rule for one comparison; ignores failed runs.

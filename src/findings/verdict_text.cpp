@@ -34,7 +34,11 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
             run);
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
-    if (f.only_shared_rates) say(one.comparison->name() + ": only learning rates at which both arms were run count");
+    if (!f.unshared.empty())
+      say(formatted("{}: only one arm was run with {}, which does not count", one.comparison->name(),
+                    joined(std::vector(f.unshared.begin(), f.unshared.end()), "; ")));
+    if (one.arms_differ_in_rate())
+      say(one.comparison->name() + ": the variants were not run at one learning rate on all of their grammars");
   }
   if (const auto count = std::count_if(scale.comparisons.begin(), scale.comparisons.end(),
                                        [](const auto& one) { return one.figures.other_strata > 0; });

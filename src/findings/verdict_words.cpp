@@ -59,6 +59,15 @@ bool ComparisonVerdict::is_decided() const {
   return !comparison->reported && !exact && held && verdict != Verdict::undecided;
 }
 
+bool ComparisonVerdict::arms_differ_in_rate() const {
+  if (comparison->a.size() != 1 || comparison->b.size() != 1 ||
+      comparison->a.front().model != comparison->b.front().model)
+    return false;
+  const auto &x = figures.a.rates, &y = figures.b.rates;
+  return !x.empty() && !y.empty() &&
+         std::none_of(x.begin(), x.end(), [&](const std::string& rate) { return y.contains(rate); });
+}
+
 bool ComparisonVerdict::isolates() const {
   const Arm &x = comparison->a, &y = comparison->b;
   if (x.size() != 1 || y.size() != 1 || x.front().model != y.front().model) return false;

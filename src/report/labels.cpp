@@ -107,7 +107,7 @@ class Labeller {
       } else if (always_in_row(key)) {
         row_keys_.push_back(key);
         width |= key == "model.width";
-      } else if ((key.starts_with("model.") || !decided(key, data)) && !decided(key, {"model.name", "model.width"})) {
+      } else if ((key.starts_with("model.") || !decided(key, data)) && !decided(key, told_by(key))) {
         row_keys_.push_back(key);
       }
     }
@@ -118,6 +118,12 @@ class Labeller {
       row_keys_ = rest;
     std::sort(row_keys_.begin(), row_keys_.end(),
               [](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  }
+
+  // Keys whose values make a column with this one superfluous. A width does not tell what MLP it was matched to.
+  static Keys told_by(const std::string& key) {
+    if (key.ends_with("mlp")) return {"model.name"};
+    return {"model.name", "model.width"};
   }
 
   static Keys without(Keys keys, const std::string& key) {

@@ -200,7 +200,7 @@ void add_experiments_verdict(Program& program, SwitchDefaults defaults) {
       {"selectivbench experiments verdict main_table runs/quick",
        "selectivbench experiments verdict gates runs/quick --scale quick --format json"},
       [options, defaults] { return verdict(*options, defaults); });
-  arguments.positional("NAME", options->name, true, "An experiment, or the id of a claim");
+  arguments.positional("NAME", options->name, true, "An experiment, the id or number of a claim, or the id of a deviation");
   arguments.positionals("DIR", options->folders, true, "Folders or archives of runs, or folders that contain them");
   arguments.text("--scale", options->scale, "NAME", "Use only runs of this scale: quick, small or paper");
   arguments.choice("--format", options->format, {"text", "json"}, "Output format");
