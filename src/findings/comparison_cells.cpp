@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "findings/page_text.h"
 
 namespace sb {
@@ -56,6 +57,7 @@ std::string second_figure(const ComparisonVerdict& one) {
 
 std::string verdict_words(const ComparisonVerdict& one) {
   if (!one.comparison->reported) return one.words();
+  if (one.why == Withheld::open_settings) return formatted("reported (settings of {} open)", joined(one.open, " and "));
   return one.why == Withheld::untrained ? formatted("reported ({})", one.withheld) : "reported";
 }
 

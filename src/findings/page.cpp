@@ -107,10 +107,9 @@ std::string overviews_text(const std::vector<ClaimVerdict>& verdicts) {
     if (!run.empty()) out += "\n" + claims_overview(run, "findings/claims.md");
     if (const std::string decided = decided_table(run); !decided.empty())
       out +=
-          "\nA claim is supported if all its comparisons are. The table has the comparisons that are decided, and "
-          "those "
-          "that other settings of a model might change (*as run*); only accuracies at `small`, and those at rates that "
-          "were not chosen, are checked for this. "
+          "\nA claim is supported if all its comparisons are. The table has the comparisons that are decided "
+          "after Holm's correction, and those that other settings of a model might change (*as run*); only accuracies "
+          "at `small`, and those at rates that were not chosen, are checked for this. "
           "*Asked*: the difference that the claim needs; a *drop* is a loss. Intervals are for the settings that were "
           "run: at another learning rate, a difference may lie outside.\n\n" +
           decided;

@@ -26,8 +26,8 @@ std::string caveat(const Claims& claims, const std::vector<Choice>& choices) {
   if (edges == 0) return "";
   return formatted(
       "Settings were chosen on task 1. Of the {} models tried, {} {} best at the {} learning rate. A verdict on "
-      "accuracies at {} is withheld if better settings, as tried on task 3, might change it; other verdicts are not "
-      "checked for this.",
+      "accuracies at {} is withheld if better settings, as tried on task 3, might change it. What they give at gaps "
+      "longer than in training is unknown. Comparisons with chance, retention and drops are not checked for this.",
       chosen, edges, edges == 1 ? "was" : "were",
       largest == edges ? "largest"
       : largest == 0   ? "smallest"
@@ -152,8 +152,8 @@ std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdi
       }
   if (parts.empty()) return "";
   return formatted(
-      "[Other questions](#which-differences-were-measured), {}: {}. No other difference there is clearly more "
-      "than 1 point.",
+      "[Other questions](#which-differences-were-measured), {}: {}. No other row without a verdict shows "
+      "clearly more than 1 point.",
       code(claims.choice_scale), joined(parts, "; "));
 }
 
@@ -186,7 +186,13 @@ std::string other_claims(const std::vector<ClaimVerdict>& verdicts) {
         if (any && stratum.with_runs > 0)
           places.push_back(formatted("{}{} at {}{}", stratum.words(), in_brackets(stratum.marks()),
                                      code(stratum.scale->name), layers_text(stratum)));
-      if (!places.empty()) decided.push_back(formatted("“{}”: {}", cell(verdict.claim->title), and_list(places)));
+      const bool failing = std::any_of(verdict.scales.begin(), verdict.scales.end(), [](const auto& stratum) {
+        return std::any_of(stratum.comparisons.begin(), stratum.comparisons.end(),
+                           [](const auto& one) { return !one.failing.empty(); });
+      });
+      if (!places.empty())
+        decided.push_back(formatted("“{}”: {}{}", cell(verdict.claim->title), and_list(places),
+                                    failing ? ", where the weaker models did not learn their own test either" : ""));
     }
     lines.push_back(formatted("[{}](#{}): {} claim{}, {}{}.", cell(section), heading_anchor(section), all,
                               all == 1 ? "" : "s",

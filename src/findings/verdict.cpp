@@ -195,6 +195,8 @@ std::string need_of(const ComparisonVerdict& v) {
       return c.statistic == Statistic::drop ? "runs of both tasks with one learning rate on all grammars"
                                             : "runs of both variants with one learning rate on all grammars";
     case Withheld::open_settings:
+      if (c.statistic == Statistic::gap_accuracy)
+        return formatted("settings of {} chosen by accuracy at longer gaps", joined(v.open, " and "));
       return formatted("{} with the settings that are best on tasks 1 and 3 of the choices' grammar",
                        joined(v.open, " and "));
     case Withheld::untuned:
