@@ -159,13 +159,23 @@ std::vector<size_t> counting_runs(const Rows& rows, const Claims& claims, const 
   return out;
 }
 
-// Accuracies on valid by learning rate, without the grammar of the choices.
+// Accuracies on valid, without the grammar of the choices.
+std::vector<double> valid_of(const Rows& rows, const Claims& claims, const Candidate& candidate) {
+  std::vector<double> out;
+  for (const size_t run : candidate.runs)
+    if (!is_choice(rows, claims, run) && rows.runs[run].result.valid)
+      out.push_back(rows.runs[run].result.valid->accuracy);
+  return out;
+}
+
+// The same by learning rate.
 std::map<std::string, std::vector<double>> valid_by_rate(const Rows& rows, const Claims& claims, const Group& group) {
   std::map<std::string, std::vector<double>> out;
   for (const auto& candidate : group.candidates)
-    for (const size_t run : candidate.runs)
-      if (!is_choice(rows, claims, run) && rows.runs[run].result.valid)
-        out[rate_of(rows, run)].push_back(rows.runs[run].result.valid->accuracy);
+    if (const auto valid = valid_of(rows, claims, candidate); !valid.empty()) {
+      auto& all = out[rate_of(rows, candidate.runs.front())];
+      all.insert(all.end(), valid.begin(), valid.end());
+    }
   return out;
 }
 
@@ -253,10 +263,7 @@ std::optional<size_t> shared_candidate(const Rows& rows, const Claims& claims, c
   std::optional<size_t> best;
   double most = 0;
   for (size_t i = 0; i < group.candidates.size(); ++i) {
-    std::vector<double> valid;
-    for (const size_t run : group.candidates[i].runs)
-      if (!is_choice(rows, claims, run) && rows.runs[run].result.valid)
-        valid.push_back(rows.runs[run].result.valid->accuracy);
+    const auto valid = valid_of(rows, claims, group.candidates[i]);
     if (valid.empty() || !is_shared(group.candidates[i])) continue;
     if (const double mean = estimate(valid).mean; !best || mean > most) {
       best = i;

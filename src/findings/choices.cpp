@@ -86,11 +86,6 @@ std::set<std::string> tuned_models(const Rows& rows, const Claims& claims) {
   return chosen;
 }
 
-bool is_less_tuned(const Rows& rows, const Claims& claims, const std::string& model, const std::string& other) {
-  const auto tuned = tuned_models(rows, claims);
-  return tuned.contains(other) && !tuned.contains(model);
-}
-
 double open_gain(const Rows& rows, const Claims& claims, const std::string& model, const std::string& used) {
   const auto of_model = [&](int task) {
     std::vector<Choice> out = choices_of(rows, claims, task);

@@ -37,8 +37,6 @@ std::vector<Choice> choices_of(const Rows& rows, const Claims& claims, int task 
 
 // The models whose settings were chosen from several learning rates.
 std::set<std::string> tuned_models(const Rows& rows, const Claims& claims);
-// Whether settings were chosen for the model `other`, but not for this one.
-bool is_less_tuned(const Rows& rows, const Claims& claims, const std::string& model, const std::string& other);
 
 // How much accuracy other settings might still give this model, whose runs use the learning rate `used`: the largest
 // gain of another setting over this one (or over the chosen one, if this rate was not tried) where other tasks were

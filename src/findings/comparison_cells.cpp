@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/page_text.h"
+#include "findings/protocol.h"
 
 namespace sb {
 namespace {
@@ -71,6 +72,19 @@ std::string in_brackets(const std::string& marks) {
 
 void say(std::vector<std::string>& lines, const std::string& line) {
   if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+}
+
+std::vector<Answered> answers_to(const Question& question, const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<Answered> out;
+  for (const auto& answer : question.answers)
+    for (const auto& verdict : verdicts) {
+      if (verdict.claim->id != answer.claim) continue;
+      for (const auto& stratum : verdict.scales)
+        for (const auto& one : stratum.comparisons)
+          if (stratum.protocol == corrected_protocol && one.comparison->name() == answer.comparison && one.has_runs())
+            out.push_back({&stratum, &one});
+    }
+  return out;
 }
 
 double mean_over(const std::map<Unit, double>& values, const std::map<Unit, double>& units) {

@@ -9,14 +9,14 @@
 namespace sb {
 
 std::string where_text(const ScaleVerdict& stratum);  // "corrected, small"
-// The same, with the number of states of another grammar, and of updates if it is not that of the scale:
-// "corrected, small, 900 updates".
+// The same, with the number of states of another grammar, and of layers and updates if they are not those of the scale:
+// "corrected, small, 2 layers, 900 updates".
 std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one);
 // "2 layers" if the runs have another number than the scale.
 std::string other_layers(const ScaleVerdict& stratum, const ComparisonVerdict& one);
 std::string first_figure(const ComparisonVerdict& one);   // of a: ".874", or "–"
 std::string second_figure(const ComparisonVerdict& one);  // of b, or the chance level
-std::string verdict_words(const ComparisonVerdict& one);  // its words; "reported", and models that are not trained
+std::string verdict_words(const ComparisonVerdict& one);  // its words; "reported", and what withholds a verdict
 std::string verdict_cell(const ComparisonVerdict& one);   // the same in a table of Markdown
 std::string in_brackets(const std::string& marks);        // " (exploratory)" of ScaleVerdict::marks, or ""
 
@@ -26,5 +26,12 @@ double mean_over(const std::map<Unit, double>& values, const std::map<Unit, doub
 void say(std::vector<std::string>& lines, const std::string& line);  // adds the line unless it is there
 // Adds models below the n-gram, failed runs and repeated ones.
 void add_notes(const ScaleVerdict& stratum, const ComparisonVerdict& one, std::vector<std::string>& lines);
+
+// The comparisons that answer a question under the corrected protocol, at every scale with runs.
+struct Answered {
+  const ScaleVerdict* stratum = nullptr;
+  const ComparisonVerdict* one = nullptr;
+};
+std::vector<Answered> answers_to(const Question& question, const std::vector<ClaimVerdict>& verdicts);
 
 }  // namespace sb

@@ -32,23 +32,17 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
   bool exploratory = false, untuned = false, reported = false;
   for (const auto& question : claims.questions) {
     std::string own;
-    for (const auto& answer : question.answers)
-      for (const auto& verdict : verdicts) {
-        if (verdict.claim->id != answer.claim) continue;
-        for (const auto& stratum : verdict.scales)
-          for (const auto& one : stratum.comparisons) {
-            const Comparison& c = *one.comparison;
-            if (stratum.protocol != corrected_protocol || c.name() != answer.comparison || !one.has_runs()) continue;
-            own += formatted("| {} | {}, {} | {} | {} | {} {} | {} | {} | {}{} |\n", cell(c.name()),
-                             where_text(stratum, one), evidence_text(one), first_figure(one), second_figure(one),
-                             one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", unit_text(c), interval_text(one),
-                             bounds_cells(one), verdict_cell(one), in_brackets(stratum.marks()));
-            exploratory |= stratum.exploratory;
-            untuned |= stratum.untuned;
-            reported |= c.reported;
-            add_notes(stratum, one, below);
-          }
-      }
+    for (const auto& [stratum, one] : answers_to(question, verdicts)) {
+      const Comparison& c = *one->comparison;
+      own += formatted("| {} | {}, {} | {} | {} | {} {} | {} | {} | {}{} |\n", cell(c.name()),
+                       where_text(*stratum, *one), evidence_text(*one), first_figure(*one), second_figure(*one),
+                       one->effect.n > 0 ? effect_text(c, one->effect.mean) : "–", unit_text(c), interval_text(*one),
+                       bounds_cells(*one), verdict_cell(*one), in_brackets(stratum->marks()));
+      exploratory |= stratum->exploratory;
+      untuned |= stratum->untuned;
+      reported |= c.reported;
+      add_notes(*stratum, *one, below);
+    }
     if (own.empty()) continue;
     rows += formatted("| **{}** | | | | | | | | |\n", cell(question.title)) + own;
     if (!question.note.empty()) names.push_back(cell(question.note));

@@ -37,9 +37,7 @@ void keep_levels_with_most_grammars(LevelValues& values, std::map<Level, size_t>
   std::erase_if(groups, [&values](const auto& entry) { return !values.contains(entry.first); });
 }
 
-}  // namespace
-
-// "learning rate 0.008, warm-up 476" of the chosen setting.
+// "train.lr 0.008, train.warmup 476" of the chosen setting.
 std::string setting_text(const Rows& rows, const Group& group) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < rows.axes.select.size(); ++i)
@@ -47,13 +45,16 @@ std::string setting_text(const Rows& rows, const Group& group) {
   return joined(parts, ", ");
 }
 
+}  // namespace
+
 // Whether one of the arms could have tried more learning rates than the other, which must not count: two variants
 // of one model, or a model whose settings were chosen and one whose were not.
 bool Gatherer::shares_settings() const {
   const std::string &a = c_.a.front().model, &b = c_.b.front().model;
   if (a == b) return true;
-  return scale_.name == claims_.choice_scale &&
-         (is_less_tuned(rows_, claims_, a, b) || is_less_tuned(rows_, claims_, b, a));
+  if (scale_.name != claims_.choice_scale) return false;
+  const auto tuned = tuned_models(rows_, claims_);
+  return tuned.contains(a) != tuned.contains(b);
 }
 
 // Computes a - b at each level, for pairs of groups of matching size.

@@ -135,21 +135,14 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
 std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
   std::vector<std::string> parts;
   for (const auto& question : claims.questions)
-    for (const auto& answer : question.answers)
-      for (const auto& verdict : verdicts) {
-        if (verdict.claim->id != answer.claim) continue;
-        for (const auto& stratum : verdict.scales)
-          for (const auto& one : stratum.comparisons) {
-            const Comparison& c = *one.comparison;
-            const bool as_run = c.reported && one.why == Withheld::open_settings;
-            if (stratum.scale->name != claims.choice_scale || stratum.protocol != corrected_protocol ||
-                c.name() != answer.comparison || (one.why != Withheld::no && !as_run) || !one.interval)
-              continue;
-            if (one.interval->low > c.delta || one.interval->high < -c.delta)
-              parts.push_back(formatted("{}: {} {} {}{}", cell(c.name()), effect_text(c, one.effect.mean), unit_text(c),
-                                        interval_text(one), in_brackets(cell(question.caveat))));
-          }
-      }
+    for (const auto& [stratum, one] : answers_to(question, verdicts)) {
+      const Comparison& c = *one->comparison;
+      const bool may_be_told = one->why == Withheld::no || (c.reported && one->why == Withheld::open_settings);
+      if (stratum->scale->name != claims.choice_scale || !may_be_told || !one->interval) continue;
+      if (one->interval->low > c.delta || one->interval->high < -c.delta)
+        parts.push_back(formatted("{}: {} {} {}{}", cell(c.name()), effect_text(c, one->effect.mean), unit_text(c),
+                                  interval_text(*one), in_brackets(cell(question.caveat))));
+    }
   if (parts.empty()) return "";
   return formatted(
       "[Other questions](#which-differences-were-measured), {}: {}. No other row without a verdict shows "
@@ -215,11 +208,9 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
   return "The paper *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)) "
          "compares seven sequence models and draws conclusions about gates, forgetting, channel mixing and attention. "
          "On its [tasks](benchmark.md#the-four-tasks), models name the hidden states of a random automaton with "
-         "ambiguous "
-         "symbols. "
-         "Task 2 adds gaps of blanks and noise, task 3 wrong symbols, and task 4 tests the networks of task 2 on "
-         "longer "
-         "gaps. Two references go with every accuracy: the *ceiling* is the best that a causal model can expect, and "
+         "ambiguous symbols. Task 2 adds gaps of blanks and noise, task 3 wrong symbols, and task 4 tests the networks "
+         "of task 2 on longer gaps. Two references go with every accuracy: the *ceiling* is the best that a causal "
+         "model can expect, and "
          "the *n-gram* counts the training samples.\n\n"
          "This page repeats part of the experiments with two protocols:\n\n"
          "- *Published*: training as in the published code, with four of its faults. Dropout stops, the first learning "
@@ -230,8 +221,7 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. A model whose "
          "training failed with them has a lower learning rate. Where the reported grammars have runs at several rates, "
          "as on task 3 at `small`, the best on their valid samples counts, unless both sides of a comparison [need one "
-         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by "
-         "accuracy.\n\n"
+         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by accuracy.\n\n"
          "All runs are tested on unseen samples. [Which differences were "
          "measured](#which-differences-were-measured) answers questions, [claims](findings/claims.md) shows every "
          "comparison, "
