@@ -73,6 +73,7 @@ Claim claim_of(const TomlValue& block, bool deviation) {
                        {"section", text_into(out.section, 100)},
                        {"paper", text_into(out.paper, 4000)},
                        {"untested", text_into(out.untested, 4000)},
+                       {"caveat", text_into(out.caveat, 300)},
                        {"exploratory", [&](auto& member) { out.exploratory = toml_strings(member); }},
                        {"in_code", [&](auto& member) { out.in_code = toml_truth(member); }},
                        {"statistic", by_default},

@@ -88,7 +88,7 @@ struct Comparison {
 struct Claim {
   std::string id, title, sentence, section;
   int number = 0;
-  std::string paper, untested;
+  std::string paper, untested, caveat;  // the last beside a decided claim in the summary
   std::vector<std::string> exploratory;
   bool in_code = true;  // of a deviation: false if only the paper's text has it
   std::vector<Comparison> comparisons;

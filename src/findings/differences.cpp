@@ -29,7 +29,7 @@ std::string bounds_cells(const ComparisonVerdict& one) {
 std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
   std::vector<std::string> names, below;
-  bool exploratory = false, untuned = false, reported = false;
+  bool exploratory = false, untuned = false, reported = false, untrained = false;
   for (const auto& question : claims.questions) {
     std::string own;
     for (const auto& [stratum, one] : answers_to(question, verdicts)) {
@@ -41,6 +41,7 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
       exploratory |= stratum->exploratory;
       untuned |= stratum->untuned;
       reported |= c.reported;
+      untrained |= one->why == Withheld::untrained;
       add_notes(*stratum, *one, below);
     }
     if (own.empty()) continue;
@@ -57,6 +58,11 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
       rows;
   if (!names.empty()) out += "\n" + joined(names, " ") + "\n";
   if (reported) out += "\n*Reported*: no claim asks for this difference, so it has no verdict.\n";
+  if (untrained)
+    out +=
+        "\n*Not trained*: the model is below the n-gram, or near chance, on its own test, which has the distribution "
+        "of "
+        "its training.\n";
   out += marks_text(exploratory, untuned);
   return below.empty() ? out : out + "\n" + bullets(below);
 }
@@ -122,9 +128,10 @@ std::string wrong_symbols_text(const Rows& rows, const Claims& claims) {
     n_grams.push_back(formatted("{} % at {}", fixed(late * 100, 0), code(scale.name)));
   }
   if (with.empty()) return "";
-  std::string out =
-      formatted("On task 3 wrong symbols begin at element {}. From there on, models keep {} of their earlier accuracy.",
-                no_wrong_symbols, and_list(with));
+  std::string out = formatted(
+      "On task 3 wrong symbols begin at element {}. From there on, corrected models keep {} of their earlier "
+      "accuracy.",
+      no_wrong_symbols, and_list(with));
   if (!without.empty()) out += formatted(" On task 1, which has no wrong symbols, they keep {}.", and_list(without));
   if (!n_grams.empty())
     out += formatted(" The n-gram keeps about {}, if its earlier accuracy is that of task 1.", and_list(n_grams));

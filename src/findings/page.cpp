@@ -10,7 +10,9 @@
 #include "findings/findings_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
+#include "findings/protocol.h"
 #include "findings/results_table.h"
+#include "report/palette.h"
 
 namespace sb {
 namespace {
@@ -107,9 +109,10 @@ std::string overviews_text(const std::vector<ClaimVerdict>& verdicts) {
     if (!run.empty()) out += "\n" + claims_overview(run, "findings/claims.md");
     if (const std::string decided = decided_table(run); !decided.empty())
       out +=
-          "\nA claim is supported if all its comparisons are. The table has the comparisons that are decided "
-          "after Holm's correction, and those that other settings of a model might change (*as run*); only accuracies "
-          "at `small`, and those at rates that were not chosen, are checked for this. "
+          "\nA claim is supported if all its comparisons are. The table lists comparisons that are decided after "
+          "Holm's correction, and comparisons whose verdict is withheld because other settings of a model might change "
+          "it (*as run*). Accuracies at `small`, and accuracies and drops at rates that were not chosen, are checked "
+          "in this way; retention is not. "
           "*Asked*: the difference that the claim needs; a *drop* is a loss. Intervals are for the settings that were "
           "run: at another learning rate, a difference may lie outside.\n\n" +
           decided;
@@ -130,6 +133,32 @@ std::string claims_page(const std::vector<ClaimVerdict>& verdicts, const Claims&
     for (const auto& verdict : own) out += claim_section(verdict, claims);
   }
   return out;
+}
+
+// What models reach on the first elements of task 2, where sequences are no longer than in training; empty without such
+// runs at `small`.
+std::string early_text(const std::vector<ClaimVerdict>& verdicts) {
+  std::string title, own;
+  std::vector<double> others;
+  int first = 0;
+  for (const auto& verdict : verdicts)
+    for (const auto& stratum : verdict.scales)
+      for (const auto& one : stratum.comparisons) {
+        const Comparison& c = *one.comparison;
+        if (c.first == 0 || c.task != 2 || stratum.scale->name != "small" || stratum.protocol != corrected_protocol ||
+            !one.a || !one.b)
+          continue;
+        title = model_title(c.a.front().model);
+        own = share(one.a->mean);
+        others.push_back(one.b->mean);
+        first = c.first;
+      }
+  if (others.empty()) return "";
+  const auto [least, most] = std::minmax_element(others.begin(), others.end());
+  return formatted(
+      "\nTest sequences of task 2 are longer than those of its training: 2,200 frames against 1,300 on average. On the "
+      "first {} elements, which are within the trained length, {} has {}, and the other models have {} to {}.\n",
+      first, title, own, share(*least), share(*most));
 }
 
 std::string networks_text(const std::string& title, const ResultsTable& table) {
@@ -188,7 +217,8 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
                            results_markdown(small)) +
                  "\nTask 4 is the mean over gaps of 20, 50 and 100 frames, trained with at most 10; the paper gives no "
                  "numbers. Tasks 2 and 4 have the n-gram of task 1: noise of at most 0.2 leaves every symbol readable, "
-                 "and the n-gram skips blanks, however many.\n";
+                 "and the n-gram skips blanks, however many.\n" +
+                 early_text(verdicts);
   out.front += overviews_text(verdicts) + figures_section(figures, "findings/") + made_by;
 
   out.claims = claims_page(verdicts, claims) + made_by;

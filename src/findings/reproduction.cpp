@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/format.h"
 #include "base/number.h"
@@ -76,8 +77,8 @@ std::string side_text(const std::vector<Gain>& all, bool above) {
                    model_title(side.front().model), points(side.back()), model_title(side.back().model));
 }
 
-// "Models that differ by more than 1 point are in the paper's order. These differ by more than 1 point in the paper,
-// but not here: Mamba and Gated DeltaProduct." Below 1 point, models have no order.
+// "No two models that differ by more than 1 point have the opposite order in the paper. These differ by more than 1
+// point in the paper, but not here: Mamba and Gated DeltaProduct." Below 1 point, models have no order.
 std::string order_text(const std::vector<Gain>& all) {
   constexpr size_t most_named = 3;
   std::vector<std::string> changed, closer;
@@ -90,10 +91,11 @@ std::string order_text(const std::vector<Gain>& all) {
     }
   const std::string gap = fixed(order_gap * 100, 0);
   std::string out =
-      changed.empty() ? formatted("Models that differ by more than {} point are in the paper's order.", gap)
+      changed.empty()
+          ? formatted("No two models that differ by more than {} point have the opposite order in the paper.", gap)
       : changed.size() <= most_named
-          ? formatted("Models that differ by more than {} point are in the paper's order, except that {}.", gap,
-                      and_list(changed))
+          ? formatted("Of models that differ by more than {} point, these have the opposite order in the paper: {}.",
+                      gap, joined(changed, "; "))
           : formatted("{} of {} pairs of models differ by more than {} point in another order than the paper's.",
                       changed.size(), all.size() * (all.size() - 1) / 2, gap);
   if (closer.empty()) return out;
@@ -271,31 +273,45 @@ std::string cost_of(const ClaimVerdict& verdict) {
   return places.empty() ? "" : formatted("{}: {}", verdict.claim->title, joined(places, "; "));
 }
 
-bool is_measured(const ClaimVerdict& verdict) {
+// The models on which a deviation was measured, and the scales.
+struct Measured {
+  std::set<std::string> models, scales;
+};
+
+Measured measured_on(const ClaimVerdict& verdict) {
+  Measured out;
   for (const auto& stratum : verdict.scales)
     for (const auto& one : stratum.comparisons)
-      if (one.effect.n > 0 && !one.failed()) return true;
-  return false;
+      if (one.effect.n > 0 && !one.failed()) {
+        out.models.insert(one.comparison->a.front().model);
+        out.scales.insert(stratum.scale->name);
+      }
+  return out;
 }
 
 // The faults that were measured to cost at least 1 point, and those that were not measured.
 std::string costs(const std::vector<ClaimVerdict>& deviations) {
   std::vector<std::string> lost, unmeasured;
-  size_t measured = 0;
+  size_t measured = 0, one_model = 0, at_paper = 0;
   for (const auto& verdict : deviations) {
     if (!verdict.claim->in_code) continue;
-    if (is_measured(verdict))
-      ++measured;
-    else
+    const Measured on = measured_on(verdict);
+    if (on.models.empty())
       unmeasured.push_back(verdict.claim->title);
+    else
+      ++measured;
+    one_model += on.models.size() == 1;
+    at_paper += on.scales.contains("paper");
     if (auto text = cost_of(verdict); !text.empty()) lost.push_back(std::move(text));
   }
   if (measured == 0) return "";
   std::string out =
-      lost.empty()
-          ? formatted("None of {} faults of the code that were measured alone costs a point.", measured)
-          : formatted("Of {} faults of the code that were measured alone, {} at least a point in some runs. {}.",
-                      measured, lost.size() == 1 ? "one costs" : formatted("{} cost", lost.size()), joined(lost, ". "));
+      formatted("Of {} faults of the code, {} were measured alone, {} of them with one model only and {} at `paper`. ",
+                measured + unmeasured.size(), measured, one_model, at_paper) +
+      (lost.empty()
+           ? "None costs a point."
+           : formatted("{} at least a point in some runs. {}.",
+                       lost.size() == 1 ? "One costs" : formatted("{} cost", lost.size()), joined(lost, ". ")));
   if (!unmeasured.empty()) out += formatted(" Not measured: {}.", joined(unmeasured, "; "));
   return out + " The [details](findings/details.md#deviations-from-the-published-protocol) list models and scales.";
 }
@@ -323,7 +339,7 @@ PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const 
   out.text = formatted(
                  "**Is the paper reproduced?** Published protocol, the paper's scale{}. The paper's numbers are "
                  "means over seeds 1 to 4, which also draw the grammars, of the best of six settings, chosen on its "
-                 "test set.\n\n",
+                 "test set, and are rounded to 1 point. Here each model has one setting.\n\n",
                  grammars == 1 ? ", one run per model, on grammar 1, so there are no intervals" : "") +
              bullets(lines);
   return out;
@@ -355,12 +371,12 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
     if (parts.empty()) {
       lines.push_back(formatted("Task {}: no model moves by more than {} points.", task, fixed(moved_far * 100, 0)));
     } else {
-      lines.push_back(formatted("Task {}: these models move by more than {} points: {}.{}", task,
-                                fixed(moved_far * 100, 0), and_list(parts),
-                                precision_text(rows, claims, moved, task, others)));
+      const std::string precision = precision_text(rows, claims, moved, task, others);
+      lines.push_back(formatted(
+          "Task {}: these models move by more than {} points: {}.{}{}", task, fixed(moved_far * 100, 0),
+          and_list(parts), precision,
+          others.empty() ? "" : formatted(" The causes were not measured separately for {}.", and_list(others))));
     }
-    if (!others.empty())
-      notes.push_back(formatted("The causes were not measured separately for {}.", and_list(others)));
     for (const auto& line : rates_below_chosen(table, choices, task, found_on)) notes.push_back(line);
     std::vector<std::string> worse;
     for (const auto& row : table)
@@ -384,8 +400,9 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
   out.text =
       formatted(
           "**What do the corrections change?** Besides the faults, the learning rate changes and for some models "
-          "the residual. The differences are the combined effect{}:\n\n",
-          most_grammars == 1 ? ", of one run of each protocol" : "") +
+          "the residual. Both were chosen at `{}`, so other settings may be better at this scale. The differences "
+          "are the combined effect{}:\n\n",
+          claims.choice_scale, most_grammars == 1 ? ", of one run of each protocol" : "") +
       bullets(lines);
   return out;
 }

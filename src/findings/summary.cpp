@@ -1,5 +1,7 @@
 // The prose at the top of docs/findings.md: templates filled in from figures and verdicts.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/format.h"
 #include "base/number.h"
@@ -24,14 +26,21 @@ std::string caveat(const Claims& claims, const std::vector<Choice>& choices) {
                });
   }
   if (edges == 0) return "";
+  std::map<std::string, std::set<Variant>> variants;
+  for (const auto& choice : choices) variants[choice.model].insert(choice.variant);
+  std::vector<std::string> several;
+  for (const auto& [model, tried] : variants)
+    if (tried.size() > 1) several.push_back(model_title(model));
   return formatted(
-      "Settings were chosen on task 1. Of the {} models tried, {} {} best at the {} learning rate. A verdict on "
+      "Settings were chosen on task 1. Of the {} models tried, {} {} best at the {} learning rate.{} A verdict on "
       "accuracies at {} is withheld if better settings, as tried on task 3, might change it. What they give at gaps "
       "longer than in training is unknown. Comparisons with chance, retention and drops are not checked for this.",
       chosen, edges, edges == 1 ? "was" : "were",
       largest == edges ? "largest"
       : largest == 0   ? "smallest"
                        : "largest or smallest",
+      several.empty() ? ""
+                      : formatted(" Only {} were tried with several residuals or convolutions.", and_list(several)),
       code(claims.choice_scale));
 }
 
@@ -42,32 +51,19 @@ std::string share_text(const ScaleVerdict& stratum) {
   return at == std::string::npos ? "" : formatted(" ({})", words.substr(at + 1));
 }
 
-// "1 to 6, 8 and 11"
-std::string numbers_text(const std::vector<int>& numbers) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    if (end - i > 2) {
-      parts.push_back(formatted("{} to {}", numbers[i], numbers[end - 1]));
-    } else {
-      for (size_t k = i; k < end; ++k) parts.push_back(std::to_string(numbers[k]));
-    }
-    i = end;
-  }
-  return and_list(parts);
+// "1. “Gates help recall”"
+std::string numbered_title(const Claim& claim) {
+  return formatted("{}. “{}”", claim.number, cell(claim.title));
 }
 
-// Bullets: the claims by verdict, what was counted, and what one grammar cannot decide. Undecided claims are only
-// numbered; the table of verdicts has their titles.
+// Bullets: the claims by verdict, what was counted, and what one grammar cannot decide.
 std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                         const std::vector<Choice>& choices) {
   static constexpr const char* words[] = {"Supported", "Contradicted", "In part without the claimed effect"};
   std::vector<std::string> lines;
   std::vector<std::string> counted, single;  // claims that need no training; places with one grammar
   for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
-    std::vector<std::string> titles[3];
-    std::vector<int> undecided, blocked, untested;
+    std::vector<std::string> titles[3], undecided, blocked, untested;
     bool more = false;  // a claim has more than one grammar
     for (const auto& verdict : verdicts) {
       if (verdict.claim->number == 0) continue;
@@ -79,37 +75,33 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
       }
       more |= stratum.with_runs > 0 && !stratum.has_one_grammar();
       if (stratum.with_runs == 0)
-        untested.push_back(verdict.claim->number);
+        untested.push_back(numbered_title(*verdict.claim));
       else if (stratum.verdict == Verdict::undecided)
-        (stratum.needs_more_than_grammars() ? blocked : undecided).push_back(verdict.claim->number);
+        (stratum.needs_more_than_grammars() ? blocked : undecided).push_back(numbered_title(*verdict.claim));
       else
-        titles[static_cast<size_t>(stratum.verdict)].push_back(
-            formatted("“{}”{}", cell(verdict.claim->title), share_text(stratum)));
+        titles[static_cast<size_t>(stratum.verdict)].push_back(formatted(
+            "{}{}{}", numbered_title(*verdict.claim), share_text(stratum), in_brackets(cell(verdict.claim->caveat))));
     }
     const ScaleVerdict& first = verdicts.front().scales[s];
     const std::string where = formatted("{}, {} protocol", code(first.scale->name), first.protocol);
     std::vector<std::string> parts;
     for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::equivalent})
       if (const auto& all = titles[static_cast<size_t>(verdict)]; !all.empty())
-        parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, and_list(all)));
-    if (!undecided.empty())
-      parts.push_back(formatted("Undecided ({}): [claim{}](#the-papers-claims) {}.", where,
-                                undecided.size() == 1 ? "" : "s", numbers_text(undecided)));
+        parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, joined(all, "; ")));
+    if (!undecided.empty()) parts.push_back(formatted("Undecided ({}): {}.", where, joined(undecided, "; ")));
     if (!blocked.empty())
       parts.push_back(formatted(
-          "Undecided, and further grammars would not be enough ({}): [claim{}](#the-papers-claims) {}. Some of their "
-          "comparisons are at the ceiling, have a model below the n-gram, depend on settings that are open, or have "
-          "effects too close to the smallest difference that matters.",
-          where, blocked.size() == 1 ? "" : "s", numbers_text(blocked)));
+          "Undecided, and further grammars would not be enough ({}): {}. Some of their comparisons are at the "
+          "ceiling, have a model below the n-gram, depend on settings that are open, or have effects too close to "
+          "the smallest difference that matters.",
+          where, joined(blocked, "; ")));
     if (parts.empty()) continue;
     if (!more) {
       single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
       continue;
     }
     lines.insert(lines.end(), parts.begin(), parts.end());
-    if (!untested.empty())
-      lines.push_back(
-          formatted("No runs yet ({}): claim{} {}.", where, untested.size() == 1 ? "" : "s", numbers_text(untested)));
+    if (!untested.empty()) lines.push_back(formatted("No runs yet ({}): {}.", where, joined(untested, "; ")));
   }
   if (std::any_of(verdicts.begin(), verdicts.end(), [&](const ClaimVerdict& verdict) {
         if (verdict.claim->number == 0) return false;
@@ -145,8 +137,8 @@ std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdi
     }
   if (parts.empty()) return "";
   return formatted(
-      "[Other questions](#which-differences-were-measured), {}: {}. No other row without a verdict shows "
-      "clearly more than 1 point.",
+      "[Other questions](#which-differences-were-measured), {}: {}. No other difference that is only "
+      "reported there is clearly larger than 1 point.",
       code(claims.choice_scale), joined(parts, "; "));
 }
 
@@ -213,8 +205,9 @@ std::string summary_text(const Rows& rows, const Claims& claims, const std::vect
          "model can expect, and "
          "the *n-gram* counts the training samples.\n\n"
          "This page repeats part of the experiments with two protocols:\n\n"
-         "- *Published*: training as in the published code, with four of its faults. Dropout stops, the first learning "
-         "rate is 0, the Transformer has a double residual, and the delta family trains in bfloat16. The runs use this "
+         "- *Published*: training as in the published code, with these of its "
+         "[faults](findings/details.md#deviations-from-the-published-protocol): dropout stops, the first learning rate "
+         "is 0, the Transformer has a double residual, and the delta family trains in bfloat16. The runs use this "
          "program's kernels, mixed precision where the published code uses float32, and gap decisions that do not "
          "repeat.\n"
          "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "

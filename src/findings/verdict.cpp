@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "findings/choices.h"
+#include "findings/page_text.h"
 #include "findings/protocol.h"
 #include "report/palette.h"
 
@@ -222,6 +223,12 @@ void say_what_decides(ComparisonVerdict& v) {
     v.decides.push_back(need);
     return;
   }
+  if (v.effect.n >= least_grammars) v.weak = below_somewhere(v);
+  if (!v.weak.empty()) {
+    v.decides.push_back(
+        formatted("better settings or longer training of models below the n-gram: {}", and_list(v.weak)));
+    return;
+  }
   if (v.effect.n < least_grammars) {
     const size_t more = least_grammars - v.effect.n;
     v.decides.push_back(
@@ -368,7 +375,7 @@ bool ScaleVerdict::has_one_grammar() const {
 bool ScaleVerdict::needs_more_than_grammars() const {
   return std::any_of(comparisons.begin(), comparisons.end(), [](const ComparisonVerdict& one) {
     return !one.comparison->reported &&
-           (one.too_close || (one.why != Withheld::no && one.why != Withheld::few_grammars));
+           (one.too_close || !one.weak.empty() || (one.why != Withheld::no && one.why != Withheld::few_grammars));
   });
 }
 

@@ -72,6 +72,7 @@ struct ComparisonVerdict {
   std::string withheld = {};      // the same in words: "at the ceiling", "two grammars"
   std::string failing = {};       // of a decided comparison: models that may fail on their own test, and do
   bool too_close = false;         // not even 1,000 grammars would decide
+  std::vector<std::string> weak;  // of a comparison that its interval leaves open: models below the n-gram, and where
   bool held = true;               // false: the verdict does not survive Holm's correction, and is in no count
   bool untuned = false;           // learning rates were not chosen on its task at its scale; false for what is counted
   std::vector<std::string> open;  // titles of models whose settings might still change the verdict
@@ -106,7 +107,7 @@ struct ScaleVerdict {
   bool has_only_unusable_runs() const;
   bool has_one_grammar() const;  // no comparison with runs has the two grammars that an interval needs
   bool is_counted() const;       // all figures are exact: no run was trained for them
-  // Whether a comparison that counts is withheld for a reason that further grammars do not remove.
+  // Whether a comparison that counts is open for a reason that further grammars do not remove.
   bool needs_more_than_grammars() const;
   std::string words() const;  // "contradicted in 2 of 12"
 };
@@ -142,6 +143,8 @@ struct BelowNGram {
 };
 std::optional<BelowNGram> n_gram_above(const Arm& models, const ArmFigures& arm,
                                        const std::map<Unit, double>& grammars);
+// "Gated DeltaNet on grammar 1" for each arm of one model that is below the n-gram on some of the grammars.
+std::vector<std::string> below_somewhere(const ComparisonVerdict& verdict);
 // Arms below the n-gram, one line each.
 std::vector<std::string> below_n_gram(const ComparisonVerdict& verdict);
 std::string asks_text(const Comparison& comparison);  // "above +1.0", "at least −1.0"

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "findings/arm_values.h"
 #include "findings/page_text.h"
 #include "findings/verdict.h"
 #include "report/palette.h"
@@ -93,6 +94,24 @@ std::vector<std::string> below_n_gram(const ComparisonVerdict& v) {
       out.push_back(formatted("{} is below the n-gram on {}: {} against {}", arm_text(models),
                               c.from > 0 ? c.task_text() : c.place_text(), share(below->accuracy),
                               share(below->n_gram)));
+  };
+  add(c.a, v.figures.a);
+  add(c.b, v.figures.b);
+  return out;
+}
+
+std::vector<std::string> below_somewhere(const ComparisonVerdict& v) {
+  const Comparison& c = *v.comparison;
+  std::vector<std::string> out;
+  if (c.statistic != Statistic::accuracy && c.statistic != Statistic::drop && c.statistic != Statistic::slope)
+    return out;
+  const auto add = [&](const Arm& models, const ArmFigures& arm) {
+    std::vector<std::string> grammars;
+    for (const auto& [unit, accuracy] : arm.accuracies)
+      if (v.figures.effects.contains(unit) && accuracy < arm.n_grams.at(unit)) grammars.push_back(grammar_text(unit));
+    if (models.size() == 1 && !grammars.empty())
+      out.push_back(formatted("{} on {}{} {}", models.front().text(), c.unit(), grammars.size() == 1 ? "" : "s",
+                              and_list(grammars)));
   };
   add(c.a, v.figures.a);
   add(c.b, v.figures.b);

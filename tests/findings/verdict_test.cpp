@@ -152,6 +152,29 @@ TEST(Comparison, NamesArmsBelowTheNGram) {
   EXPECT_EQ(judged(rows_from(runs), "gates").comparisons[0].words(), "undecided (DeltaNet below the n-gram)");
 }
 
+// On one of three grammars DeltaNet is badly trained; its mean is above the n-gram.
+TEST(Comparison, AsksForBetterTrainingBelowTheNGramOfOneGrammar) {
+  const auto gates = [](double n_gram) {
+    auto runs = small_runs(
+        "[grid]\ntask.number = [1]\nmodel.name = ['gated_delta_net', 'delta_net']\nrun.seed = [1, 2, 3]\n",
+        [](Result& r) { set_accuracy(r, r.model == "delta_net" && r.grammar_seed == 2 ? .5 : .8 + wobble(r)); });
+    for (auto& run : runs) {
+      run.result.baselines.emplace().n_gram = {.1, n_gram};
+      run.result.baselines->n = 2;
+    }
+    return judged(rows_from(runs), "gates");
+  };
+  const ScaleVerdict weak = gates(.6), strong = gates(.4);
+  EXPECT_EQ(weak.comparisons[0].words(), "undecided");
+  EXPECT_EQ(weak.comparisons[0].decides,
+            std::vector<std::string>{"better settings or longer training of models below the "
+                                     "n-gram: DeltaNet on grammar 2"});
+  EXPECT_TRUE(weak.needs_more_than_grammars());
+  EXPECT_EQ(strong.comparisons[0].decides,
+            std::vector<std::string>{"more grammars; three are too few to estimate how many"});
+  EXPECT_FALSE(strong.needs_more_than_grammars());
+}
+
 TEST(Claim, AtLeastIsContradictedOnlyBelowDelta) {
   for (const auto& [effect, verdict] : {std::pair(-.01, Verdict::undecided), std::pair(-.03, Verdict::contradicted),
                                         std::pair(-.002, Verdict::supported), std::pair(.03, Verdict::supported)})

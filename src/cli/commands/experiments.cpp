@@ -67,7 +67,7 @@ Exit list(const ListOptions& options) {
   text += "Costs are estimates from measured rates:\n";
   for (const auto& machine : costs.machines())
     text += "  " + one_line(machine.name) + ": " + one_line(machine.source) + "\n";
-  text += "--sweep runs the paper's six combinations of learning rate and warm-up, at six times the cost.\n";
+  text += "--sweep runs six combinations of learning rate and warm-up, at six times the cost.\n";
   deliver_both(options.json, json_document(json, 3), text);
   return Exit::done;
 }
