@@ -60,9 +60,9 @@ std::string questions_table(const Claims& claims, const std::vector<ClaimVerdict
   if (reported) out += "\n*Reported*: no claim asks for this difference, so it has no verdict.\n";
   if (untrained)
     out +=
-        "\n*Not trained*: the model is below the n-gram, or near chance, on its own test, which has the distribution "
-        "of "
-        "its training.\n";
+        "\n*Not trained*: the model is below the n-gram, or near chance, on its own test. On task 2, this test has "
+        "only "
+        "the longest gaps of the training.\n";
   out += marks_text(exploratory, untuned);
   return below.empty() ? out : out + "\n" + bullets(below);
 }

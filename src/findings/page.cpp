@@ -111,8 +111,8 @@ std::string overviews_text(const std::vector<ClaimVerdict>& verdicts) {
       out +=
           "\nA claim is supported if all its comparisons are. The table lists comparisons that are decided after "
           "Holm's correction, and comparisons whose verdict is withheld because other settings of a model might change "
-          "it (*as run*). Accuracies at `small`, and accuracies and drops at rates that were not chosen, are checked "
-          "in this way; retention is not. "
+          "it (*as run*). Differences of accuracies at `small`, and of accuracies and drops at rates that were not "
+          "chosen, are checked in this way; retention and comparisons with chance are not. "
           "*Asked*: the difference that the claim needs; a *drop* is a loss. Intervals are for the settings that were "
           "run: at another learning rate, a difference may lie outside.\n\n" +
           decided;
@@ -145,8 +145,8 @@ std::string early_text(const std::vector<ClaimVerdict>& verdicts) {
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
-        if (c.first == 0 || c.task != 2 || stratum.scale->name != "small" || stratum.protocol != corrected_protocol ||
-            !one.a || !one.b)
+        if (verdict.claim->number == 0 || c.first == 0 || c.task != 2 || stratum.scale->name != "small" ||
+            stratum.protocol != corrected_protocol || !one.a || !one.b)
           continue;
         title = model_title(c.a.front().model);
         own = share(one.a->mean);

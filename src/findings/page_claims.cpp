@@ -220,7 +220,7 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
   if (failing)
     out +=
         "\n*Not trained* beside a verdict: a model failed its own test, which has the distribution of its training. "
-        "The verdict counts because the claim says that this model fails to learn the task.\n";
+        "The verdict counts because the claim expects a low accuracy of this model.\n";
   return out + marks_text(exploratory, untuned);
 }
 

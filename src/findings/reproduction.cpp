@@ -94,7 +94,7 @@ std::string order_text(const std::vector<Gain>& all) {
       changed.empty()
           ? formatted("No two models that differ by more than {} point have the opposite order in the paper.", gap)
       : changed.size() <= most_named
-          ? formatted("Of models that differ by more than {} point, these have the opposite order in the paper: {}.",
+          ? formatted("Of models that differ by more than {} point, these have another order than in the paper: {}.",
                       gap, joined(changed, "; "))
           : formatted("{} of {} pairs of models differ by more than {} point in another order than the paper's.",
                       changed.size(), all.size() * (all.size() - 1) / 2, gap);
@@ -306,8 +306,8 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
   }
   if (measured == 0) return "";
   std::string out =
-      formatted("Of {} faults of the code, {} were measured alone, {} of them with one model only and {} at `paper`. ",
-                measured + unmeasured.size(), measured, one_model, at_paper) +
+      formatted("Of {} faults of the code, {} {} measured alone, {} of them with one model only and {} at `paper`. ",
+                measured + unmeasured.size(), measured, measured == 1 ? "was" : "were", one_model, at_paper) +
       (lost.empty()
            ? "None costs a point."
            : formatted("{} at least a point in some runs. {}.",

@@ -90,11 +90,12 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
         parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, joined(all, "; ")));
     if (!undecided.empty()) parts.push_back(formatted("Undecided ({}): {}.", where, joined(undecided, "; ")));
     if (!blocked.empty())
-      parts.push_back(formatted(
-          "Undecided, and further grammars would not be enough ({}): {}. Some of their comparisons are at the "
-          "ceiling, have a model below the n-gram, depend on settings that are open, or have effects too close to "
-          "the smallest difference that matters.",
-          where, joined(blocked, "; ")));
+      parts.push_back(
+          formatted("Undecided, and not only for want of grammars ({}): {}. Some of their comparisons are at the "
+                    "ceiling, have a model below the n-gram on a grammar, depend on settings that are open, or have "
+                    "effects too close to "
+                    "the smallest difference that matters.",
+                    where, joined(blocked, "; ")));
     if (parts.empty()) continue;
     if (!more) {
       single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
@@ -137,8 +138,8 @@ std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdi
     }
   if (parts.empty()) return "";
   return formatted(
-      "[Other questions](#which-differences-were-measured), {}: {}. No other difference that is only "
-      "reported there is clearly larger than 1 point.",
+      "[Other questions](#which-differences-were-measured), {0}: {1}. At {0}, no other difference of trained models "
+      "that is only reported is clearly larger than 1 point.",
       code(claims.choice_scale), joined(parts, "; "));
 }
 

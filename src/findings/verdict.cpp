@@ -6,7 +6,6 @@
 
 #include "base/format.h"
 #include "findings/choices.h"
-#include "findings/page_text.h"
 #include "findings/protocol.h"
 #include "report/palette.h"
 
@@ -223,12 +222,11 @@ void say_what_decides(ComparisonVerdict& v) {
     v.decides.push_back(need);
     return;
   }
-  if (v.effect.n >= least_grammars) v.weak = below_somewhere(v);
-  if (!v.weak.empty()) {
+  if (v.effect.n >= least_grammars && !one_sided(c.asks)) v.weak = below_somewhere(v);
+  if (!v.weak.empty())
     v.decides.push_back(
-        formatted("better settings or longer training of models below the n-gram: {}", and_list(v.weak)));
-    return;
-  }
+        formatted("models above the n-gram, by other settings, longer training or shorter test samples: {}",
+                  joined(v.weak, "; ")));
   if (v.effect.n < least_grammars) {
     const size_t more = least_grammars - v.effect.n;
     v.decides.push_back(

@@ -107,7 +107,7 @@ struct ScaleVerdict {
   bool has_only_unusable_runs() const;
   bool has_one_grammar() const;  // no comparison with runs has the two grammars that an interval needs
   bool is_counted() const;       // all figures are exact: no run was trained for them
-  // Whether a comparison that counts is open for a reason that further grammars do not remove.
+  // Whether a comparison that counts is open, and not only for want of grammars.
   bool needs_more_than_grammars() const;
   std::string words() const;  // "contradicted in 2 of 12"
 };

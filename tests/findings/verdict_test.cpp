@@ -166,12 +166,13 @@ TEST(Comparison, AsksForBetterTrainingBelowTheNGramOfOneGrammar) {
   };
   const ScaleVerdict weak = gates(.6), strong = gates(.4);
   EXPECT_EQ(weak.comparisons[0].words(), "undecided");
+  const std::string grammars = "more grammars; three are too few to estimate how many";
   EXPECT_EQ(weak.comparisons[0].decides,
-            std::vector<std::string>{"better settings or longer training of models below the "
-                                     "n-gram: DeltaNet on grammar 2"});
+            (std::vector<std::string>{"models above the n-gram, by other settings, longer training or shorter test "
+                                      "samples: DeltaNet on grammar 2",
+                                      grammars}));
   EXPECT_TRUE(weak.needs_more_than_grammars());
-  EXPECT_EQ(strong.comparisons[0].decides,
-            std::vector<std::string>{"more grammars; three are too few to estimate how many"});
+  EXPECT_EQ(strong.comparisons[0].decides, std::vector<std::string>{grammars});
   EXPECT_FALSE(strong.needs_more_than_grammars());
 }
 
