@@ -171,9 +171,9 @@ class Printer {
                       : fewest == most ? formatted("Means over {} grammars", most)
                                        : formatted("Means over {} to {} grammars", fewest, most);
     out += alike ? ", the same for all rows of a column." : "; not all rows of a column have the same.";
-    if (brief_) return out;
     const bool paper = std::any_of(places_.begin(), places_.end(),
                                    [](const ResultPlace& place) { return place.second == ResultColumn::paper; });
+    if (brief_) return paper ? out + " The paper's numbers are means over four." : out;
     return out + " ± is half of the 95 % interval over at least three grammars" +
            (paper ? ", or under *paper* the paper's own ±" : "") +
            (has_interval(is_cut) ? ". Square brackets hold an interval that is cut at 0 or 1" : "") +

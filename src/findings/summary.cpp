@@ -33,8 +33,9 @@ std::string caveat(const Claims& claims, const std::vector<Choice>& choices) {
     if (tried.size() > 1) several.push_back(model_title(model));
   return formatted(
       "Settings were chosen on task 1. Of the {} models tried, {} {} best at the {} learning rate.{} A verdict on "
-      "accuracies at {} is withheld if better settings, as tried on task 3, might change it. What they give at gaps "
-      "longer than in training is unknown. Comparisons with chance, retention and drops are not checked for this.",
+      "accuracies at {} is withheld if better settings, as tried on task 3, might change it. Better settings were not "
+      "tested at gaps longer than in training. Comparisons with chance, retention and drops are not checked in this "
+      "way.",
       chosen, edges, edges == 1 ? "was" : "were",
       largest == edges ? "largest"
       : largest == 0   ? "smallest"
@@ -51,9 +52,14 @@ std::string share_text(const ScaleVerdict& stratum) {
   return at == std::string::npos ? "" : formatted(" ({})", words.substr(at + 1));
 }
 
-// "1. “Gates help recall”"
+// "1 “Gates help recall”"
 std::string numbered_title(const Claim& claim) {
-  return formatted("{}. “{}”", claim.number, cell(claim.title));
+  return formatted("{} “{}”", claim.number, cell(claim.title));
+}
+
+// "claims 1 “Gates help recall”; 3 “…”"
+std::string claims_text(const std::vector<std::string>& titles) {
+  return formatted("claim{} {}", titles.size() == 1 ? "" : "s", joined(titles, "; "));
 }
 
 // Bullets: the claims by verdict, what was counted, and what one grammar cannot decide.
@@ -87,22 +93,25 @@ std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& v
     std::vector<std::string> parts;
     for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::equivalent})
       if (const auto& all = titles[static_cast<size_t>(verdict)]; !all.empty())
-        parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, joined(all, "; ")));
-    if (!undecided.empty()) parts.push_back(formatted("Undecided ({}): {}.", where, joined(undecided, "; ")));
+        parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, claims_text(all)));
+    if (!undecided.empty()) parts.push_back(formatted("Undecided ({}): {}.", where, claims_text(undecided)));
     if (!blocked.empty())
       parts.push_back(
           formatted("Undecided, and not only for want of grammars ({}): {}. Some of their comparisons are at the "
                     "ceiling, have a model below the n-gram on a grammar, depend on settings that are open, or have "
                     "effects too close to "
                     "the smallest difference that matters.",
-                    where, joined(blocked, "; ")));
+                    where, claims_text(blocked)));
     if (parts.empty()) continue;
     if (!more) {
       single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
       continue;
     }
+    if (titles[static_cast<size_t>(Verdict::contradicted)].empty())
+      parts.insert(parts.begin() + !titles[static_cast<size_t>(Verdict::supported)].empty(),
+                   formatted("Contradicted ({}): none.", where));
     lines.insert(lines.end(), parts.begin(), parts.end());
-    if (!untested.empty()) lines.push_back(formatted("No runs yet ({}): {}.", where, joined(untested, "; ")));
+    if (!untested.empty()) lines.push_back(formatted("No runs yet ({}): {}.", where, claims_text(untested)));
   }
   if (std::any_of(verdicts.begin(), verdicts.end(), [&](const ClaimVerdict& verdict) {
         if (verdict.claim->number == 0) return false;
@@ -138,8 +147,8 @@ std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdi
     }
   if (parts.empty()) return "";
   return formatted(
-      "[Other questions](#which-differences-were-measured), {0}: {1}. At {0}, no other difference of trained models "
-      "that is only reported is clearly larger than 1 point.",
+      "[Other questions](#which-differences-were-measured), {0}: {1}. At {0}, no other difference that no claim "
+      "asks for is clearly larger than 1 point, among models that were trained.",
       code(claims.choice_scale), joined(parts, "; "));
 }
 
