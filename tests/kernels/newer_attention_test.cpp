@@ -1,6 +1,7 @@
 // Attention with decaying scores, with a trapezoidal rule, behind a solver, and over levels of blocks: each against its
 // loop, in pieces, and against finite differences.
 #include "kernels/fused.h"
+#include "kernels/operations.h"
 #include "recurrence_run.h"
 
 namespace sb::test {
@@ -89,6 +90,21 @@ TEST_F(NewerAttention, GradientsMatchFiniteDifferences) {
   for (const NewerCase& c : all(70)) {
     SCOPED_TRACE(c.name);
     expect_slopes_match(c.f, c.inputs, c.operands, 1e-6);
+  }
+}
+
+// The queries are the last frames of the sequence, as behind a cache.
+TEST_F(NewerAttention, ForgettingBehindEarlierFramesEqualsTheLoop) {
+  for (const auto& [T, offset] : {std::pair<int64_t, int64_t>{70, 5}, {150, 64}, {150, 70}, {130, 129}}) {
+    NewerCase c = forgetting(T, true);
+    c.f = [offset = offset](const Tensors& x) -> OutAndState {
+      const Tensor out = forgetting_attention(x[0].narrow(1, offset, x[0].size(1) - offset), x[1], x[2], x[3], offset);
+      return {out, out.sum()};
+    };
+    SCOPED_TRACE(std::to_string(T) + " behind " + std::to_string(offset));
+    expect_close(run(c.f, c.inputs, c.operands, at::kDouble), run(on_naive(c.f), c.inputs, c.operands, at::kDouble),
+                 1e-9, c.name);
+    ASSERT_TRUE(kernels::has_kernel(op::ForgettingAttention{offset}, c.inputs));
   }
 }
 

@@ -1,5 +1,6 @@
-// Causal softmax attention in blocks of kBlock queries x kBlock keys, with a running maximum. The backward pass
-// recomputes the weights from the saved logarithm of each row's sum. Each (batch, head) pair is one task.
+// Causal softmax attention in blocks of kBlock queries x kBlock keys, with a running maximum, and with scores that
+// decay (forgetting attention). The backward pass recomputes the weights from the saved logarithm of each row's sum.
+// Each (batch, head) pair is one task.
 #include "kernels/cpu/causal_attention.h"
 
 #include <cmath>
@@ -54,6 +55,34 @@ void unpack_rows(T* x, int64_t time, int64_t heads, int64_t width, int64_t b, in
     for (int64_t c = 0; c < width; ++c) to[t * heads * width + c] = factor * from[t * pw + c];
 }
 
+// The cumulative log-decays of one head, as sums of two numbers of T: their differences are as exact as T allows.
+template <class T>
+struct Decays {
+  T *high = nullptr, *low = nullptr;
+
+  static int64_t elements(const AttentionInput<T>& p) {
+    return p.decay ? 2 * Arena<T>::rounded(whole_blocks(p.sizes.keys) + kBlock) : 0;
+  }
+  Decays(const AttentionInput<T>& p, int64_t b, int64_t head, Arena<T>& arena) {
+    if (!p.decay || p.sizes.keys == 0) return;
+    const AttentionSizes& s = p.sizes;
+    const int64_t n = whole_blocks(s.keys) + kBlock;
+    high = arena.take(n), low = arena.take(n);
+    const double* const from = p.decay + b * s.keys * s.heads + head;
+    for (int64_t t = 0; t < n; ++t) {
+      const double c = from[std::min(t, s.keys - 1) * s.heads];
+      high[t] = static_cast<T>(c);
+      low[t] = static_cast<T>(c - static_cast<double>(high[t]));
+    }
+  }
+  // row[j] += c of the query - c of key j0 + j
+  void add(int64_t query, int64_t j0, int64_t n, T* row) const {
+    const Vec<T> h(high[query]), l(low[query]);
+    for (int64_t j = 0; j < n; j += simd::lanes<T>)
+      simd::store(row + j, simd::load(row + j) + ((h - simd::load(high + j0 + j)) + (l - simd::load(low + j0 + j))));
+  }
+};
+
 // A block of queries against a block of keys. On the diagonal, row i needs only its first columns(i) entries; they are
 // whole strips, so that a product which skips the other half still reads defined numbers.
 struct BlockPair {
@@ -76,8 +105,9 @@ struct BlockPair {
   }
   // Keys after a query are hidden.
   template <class T>
-  void scores(int64_t pw, const T* q_turned, const T* k_turned, T* to) const {
+  void scores(int64_t pw, const T* q_turned, const T* k_turned, const Decays<T>& decays, T* to) const {
     products(pw, q_turned, k_turned, to);
+    for (int64_t i = 0; decays.high && i < rows; ++i) decays.add(i0 + i + offset, j0, columns(i), to + i * kBlock);
     if (j0 + kBlock <= i0 + offset + 1) return;
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = std::max<int64_t>(0, i0 + i + offset + 1 - j0); j < columns(i); ++j)
@@ -102,15 +132,26 @@ T exponentials(int64_t n, T* row, T level) {
   return simd::horizontal_sum(sum);
 }
 
+// to[j] += the sum of column j of the block
+template <class T>
+void add_columns(const BlockPair& pair, const T* block, double* to) {
+  alignas(64) T sums[kBlock] = {};
+  for (int64_t i = 0; i < pair.rows; ++i)
+    for (int64_t j = 0; j < pair.columns(i); j += simd::lanes<T>)
+      simd::store(sums + j, simd::load(sums + j) + simd::load(block + i * kBlock + j));
+  for (int64_t j = 0; j < kBlock; ++j) to[j] += static_cast<double>(sums[j]);
+}
+
 template <class T>
 void attend(const AttentionInput<T>& p, T* out, T* log_sums, int64_t b, int64_t head) {
   const AttentionSizes& s = p.sizes;
   const int64_t pw = padded<T>(s.width), rows = whole_blocks(s.queries), keys = whole_blocks(s.keys);
   const int64_t by_query = Arena<T>::rounded(rows * pw), by_key = Arena<T>::rounded(keys * pw);
-  Arena<T> arena(3 * by_query + 3 * by_key + Arena<T>::rounded(kBlock * kBlock));
+  Arena<T> arena(3 * by_query + 3 * by_key + Arena<T>::rounded(kBlock * kBlock) + Decays<T>::elements(p));
   T *qs = arena.take(rows * pw), *q_turned = arena.take(rows * pw), *o = arena.take(rows * pw);
   T *ks = arena.take(keys * pw), *k_turned = arena.take(keys * pw), *vs = arena.take(keys * pw);
   T* score = arena.take(kBlock * kBlock);
+  const Decays<T> decays(p, b, head, arena);
   pack_rows(p.q, s.width, b, head, pw, static_cast<T>(1 / std::sqrt(static_cast<double>(s.width))), qs);
   pack_rows(p.k, s.width, b, head, pw, T(1), ks);
   pack_rows(p.v, s.width, b, head, pw, T(1), vs);
@@ -123,7 +164,7 @@ void attend(const AttentionInput<T>& p, T* out, T* log_sums, int64_t b, int64_t 
     std::fill_n(acc, kBlock * pw, T(0));
     for (int64_t j0 = 0; j0 < visible(s, i0); j0 += kBlock) {
       const BlockPair pair(s, i0, j0);
-      pair.scores(pw, q_turned, k_turned, score);
+      pair.scores(pw, q_turned, k_turned, decays, score);
       for (int64_t i = 0; i < pair.rows; ++i) {
         const T level = std::max(most[i], simd::largest(pair.columns(i), score + i * kBlock));
         const T shrink = std::exp(most[i] - level);
@@ -151,12 +192,15 @@ void attend_back(const AttentionInput<T>& p, const AttentionGradients<T>& grad, 
   const AttentionSizes& s = p.sizes;
   const int64_t pw = padded<T>(s.width), rows = whole_blocks(s.queries), keys = whole_blocks(s.keys);
   const int64_t by_query = Arena<T>::rounded(rows * pw), by_key = Arena<T>::rounded(keys * pw);
-  Arena<T> arena(6 * by_query + 6 * by_key + 2 * Arena<T>::rounded(kBlock * kBlock) + Arena<T>::rounded(rows));
+  Arena<T> arena(6 * by_query + 6 * by_key + 2 * Arena<T>::rounded(kBlock * kBlock) + Arena<T>::rounded(rows) +
+                 Decays<T>::elements(p));
   T *qs = arena.take(rows * pw), *os = arena.take(rows * pw), *gs = arena.take(rows * pw),
     *d_qs = arena.take(rows * pw), *q_turned = arena.take(rows * pw), *g_turned = arena.take(rows * pw);
   T *ks = arena.take(keys * pw), *k_turned = arena.take(keys * pw), *vs = arena.take(keys * pw);
   T *v_turned = arena.take(keys * pw), *d_ks = arena.take(keys * pw), *d_vs = arena.take(keys * pw);
   T *weight = arena.take(kBlock * kBlock), *d_weight = arena.take(kBlock * kBlock), *drop = arena.take(rows);
+  const Decays<T> decays(p, b, head, arena);
+  std::vector<double> by_decay(p.decay ? static_cast<size_t>(keys) : 0);  // sums of the gradients of a key's scores
   const T factor = static_cast<T>(1 / std::sqrt(static_cast<double>(s.width)));
   pack_rows(p.q, s.width, b, head, pw, factor, qs);
   pack_rows(grad.out, s.width, b, head, pw, T(1), os);
@@ -176,7 +220,7 @@ void attend_back(const AttentionInput<T>& p, const AttentionGradients<T>& grad, 
   for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
     for (int64_t j0 = 0; j0 < visible(s, i0); j0 += kBlock) {
       const BlockPair pair(s, i0, j0);
-      pair.scores(pw, q_turned, k_turned, weight);
+      pair.scores(pw, q_turned, k_turned, decays, weight);
       pair.products(pw, g_turned, v_turned, d_weight);
       for (int64_t i = 0; i < pair.rows; ++i) {
         T *w = weight + i * kBlock, *dw = d_weight + i * kBlock;
@@ -190,6 +234,7 @@ void attend_back(const AttentionInput<T>& p, const AttentionGradients<T>& grad, 
         for (int64_t j = 0; j < n; j += simd::lanes<T>)
           simd::store(dw + j, simd::load(w + j) * (simd::load(dw + j) - Vec<T>(drop[i0 + i])));
       }
+      if (p.decay) add_columns(pair, d_weight, by_decay.data() + j0);
       gemm_tn<T>(kBlock, pw, pair.rows, weight, kBlock, gs + i0 * pw, pw, d_vs + j0 * pw, pw, true, pair.shape());
       gemm_tn<T>(kBlock, pw, pair.rows, d_weight, kBlock, qs + i0 * pw, pw, d_ks + j0 * pw, pw, true, pair.shape());
       gemm_nn<T>(pair.rows, pw, kBlock, d_weight, kBlock, ks + j0 * pw, pw, d_qs + i0 * pw, pw, true, pair.shape());
@@ -198,6 +243,12 @@ void attend_back(const AttentionInput<T>& p, const AttentionGradients<T>& grad, 
   unpack_rows(grad.dq, s.queries, s.heads, s.width, b, head, pw, factor, d_qs);
   unpack_rows(grad.dk, s.keys, s.heads, s.width, b, head, pw, T(1), d_ks);
   unpack_rows(grad.dv, s.keys, s.heads, s.width, b, head, pw, T(1), d_vs);
+  // The gradients of a query's scores add up to zero, so only the keys' ends of the differences count.
+  double after = 0;
+  for (int64_t t = p.decay ? s.keys - 1 : -1; t >= 0; --t) {
+    after -= by_decay[static_cast<size_t>(t)];
+    grad.dg[(b * s.keys + t) * s.heads + head] = static_cast<T>(after);
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ template <class T>
 struct AttentionInput {
   AttentionSizes sizes;
   HeadRows<T> q, k, v;
+  const double* decay = nullptr;  // [batch, keys, heads]: cumulative log-decays c; adds c_query - c_key to every score
 };
 // out [batch, queries, heads, width] is contiguous; log_sums [batch, heads, queries]: logs of the softmax denominators.
 template <class T>
@@ -24,6 +25,7 @@ template <class T>
 struct AttentionGradients {
   HeadRows<T> out, d_out;
   T *dq, *dk, *dv;  // contiguous
+  T* dg = nullptr;  // [batch, keys, heads]: of the log-decays whose sums are `decay`
 };
 template <class T>
 void causal_attention_backward(const AttentionInput<T>& p, const AttentionGradients<T>& grad, const T* log_sums);

@@ -16,8 +16,8 @@ HeadRows<T> head_rows(const Tensor& x) {
 }
 
 template <class T>
-AttentionInput<T> attention_input(const op::CausalAttention& op, const Tensor& q, const Tensor& k, const Tensor& v) {
-  return {{q.size(0), q.size(1), k.size(1), q.size(2), q.size(3), op.offset},
+AttentionInput<T> attention_input(int64_t offset, const Tensor& q, const Tensor& k, const Tensor& v) {
+  return {{q.size(0), q.size(1), k.size(1), q.size(2), q.size(3), offset},
           head_rows<T>(q),
           head_rows<T>(k),
           head_rows<T>(v)};
@@ -30,7 +30,7 @@ Tensors causal_attention(const op::CausalAttention& op, const Tensors& in, Tenso
   const Tensor log_sums = fresh({q.size(0), q.size(2), q.size(1)}, q.options());
   with_type_of(q, [&](auto type) {
     using T = decltype(type);
-    causal_attention_forward(attention_input<T>(op, q, k, v), out.data_ptr<T>(), log_sums.data_ptr<T>());
+    causal_attention_forward(attention_input<T>(op.offset, q, k, v), out.data_ptr<T>(), log_sums.data_ptr<T>());
   });
   if (saved) *saved = {q, k, v, out, log_sums};
   return {out};
@@ -42,11 +42,40 @@ Tensors causal_attention_back(const op::CausalAttention& op, const kernels::Back
   with_type_of(q, [&](auto type) {
     using T = decltype(type);
     causal_attention_backward<T>(
-        attention_input<T>(op, q, k, v),
+        attention_input<T>(op.offset, q, k, v),
         {head_rows<T>(out), head_rows<T>(back.d_out[0]), dq.data_ptr<T>(), dk.data_ptr<T>(), dv.data_ptr<T>()},
         back.saved[4].data_ptr<T>());
   });
   return {dq, dk, dv};
+}
+
+Tensors forgetting_attention(const op::ForgettingAttention& op, const Tensors& in, Tensors* saved) {
+  const Tensor &q = in[0], &k = in[1], &v = in[2], out = fresh_like(q);
+  const Tensor decay = in[3].to(at::kDouble).cumsum(1).contiguous();
+  const Tensor log_sums = fresh({q.size(0), q.size(2), q.size(1)}, q.options());
+  with_type_of(q, [&](auto type) {
+    using T = decltype(type);
+    auto input = attention_input<T>(op.offset, q, k, v);
+    input.decay = decay.data_ptr<double>();
+    causal_attention_forward(input, out.data_ptr<T>(), log_sums.data_ptr<T>());
+  });
+  if (saved) *saved = {q, k, v, decay, out, log_sums};
+  return {out};
+}
+
+Tensors forgetting_attention_back(const op::ForgettingAttention& op, const kernels::Back& back) {
+  const Tensor &q = back.saved[0], &k = back.saved[1], &v = back.saved[2], &decay = back.saved[3];
+  const Tensor dq = fresh_like(q), dk = fresh_like(k), dv = fresh_like(v), dg = fresh(decay.sizes(), q.options());
+  with_type_of(q, [&](auto type) {
+    using T = decltype(type);
+    auto input = attention_input<T>(op.offset, q, k, v);
+    input.decay = decay.data_ptr<double>();
+    causal_attention_backward<T>(input,
+                                 {head_rows<T>(back.saved[4]), head_rows<T>(back.d_out[0]), dq.data_ptr<T>(),
+                                  dk.data_ptr<T>(), dv.data_ptr<T>(), dg.data_ptr<T>()},
+                                 back.saved[5].data_ptr<T>());
+  });
+  return {dq, dk, dv, dg};
 }
 
 }  // namespace sb::cpu
