@@ -160,6 +160,21 @@ Mamba3Keys mamba3_keys(const Mamba3Projections& x, const Tensor& turn, const Ten
       op::Mamba3Keys{}, {x.key, x.query, x.key_gain, x.query_gain, x.key_bias, x.query_bias, turn, step, angle});
   return {out[0], out[1], out[2]};
 }
+std::pair<Tensor, Tensor> rotated_keys(const Tensor& key, const Tensor& query, const Tensor& key_bias,
+                                       const Tensor& query_bias, const Tensor& angle) {
+  const char* here = "rotated_keys";
+  kernels::check_shape(here, "key", key, {-1, -1, -1});
+  const int64_t B = key.size(0), T = key.size(1), N = key.size(2);
+  kernels::check_shape(here, "query", query, {B, T, N});
+  kernels::check_shape(here, "angle", angle, {B, T, -1, -1});
+  kernels::check_shape(here, "key_bias", key_bias, {angle.size(2), N});
+  kernels::check_shape(here, "query_bias", query_bias, {angle.size(2), N});
+  if (2 * angle.size(3) > N)
+    throw bad_input(here,
+                    "angles, expected at most " + std::to_string(N / 2) + ", got " + std::to_string(angle.size(3)));
+  const auto out = kernels::run(op::RotatedKeys{}, {key, query, key_bias, query_bias, angle});
+  return {out[0], out[1]};
+}
 Tensor rotate_pairs(const Tensor& x, const Tensor& theta) {
   const int64_t pairs = theta.size(-1), rest = x.size(-1) - 2 * pairs;
   const auto turned = x.narrow(-1, 0, 2 * pairs).unflatten(-1, {pairs, 2});

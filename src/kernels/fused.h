@@ -65,6 +65,11 @@ struct Mamba3Projections {
 };
 Mamba3Keys mamba3_keys(const Mamba3Projections& x, const at::Tensor& turn, const at::Tensor& step,
                        const at::Tensor& angle = {});
+// Its last step: key + key_bias and query + query_bias [B,T,H,N], rotated by `angle` [B,T,H,A] in double. key, query
+// [B,T,N].
+std::pair<at::Tensor, at::Tensor> rotated_keys(const at::Tensor& key, const at::Tensor& query,
+                                               const at::Tensor& key_bias, const at::Tensor& query_bias,
+                                               const at::Tensor& angle);
 // Rotates the pairs (2j, 2j + 1) of the last axis of x [...,N] by the angles theta [...,n], j < n <= N/2.
 at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta);
 

@@ -27,12 +27,14 @@ kernels::Tensors mamba3_keys(const op::Mamba3Keys&, const kernels::Tensors& in, 
   at::Tensor theta = steps.to(at::kDouble).cumsum(1);
   if (in[8].defined()) theta = theta + in[8].unsqueeze(1);
   const at::Tensor last = theta.select(1, theta.size(1) - 1);
-  const auto rotated = [&](size_t i) {
-    const at::Tensor x = sb::rms_norm(in[i], in[i + 2], 1e-5).unsqueeze(2) + in[i + 4];
-    return rotate_pairs(x, theta).to(in[i].scalar_type());
-  };
-  const at::Tensor k = rotated(0), q = rotated(1);
-  return {k, q, last};
+  const auto normed = [&](size_t i) { return sb::rms_norm(in[i], in[i + 2], 1e-5); };
+  const auto [k, q] = sb::rotated_keys(normed(0), normed(1), in[4], in[5], theta);
+  return {k.to(in[0].scalar_type()), q.to(in[1].scalar_type()), last};
+}
+
+// key, query, key_bias, query_bias, angle -> k, q
+kernels::Tensors rotated_keys(const op::RotatedKeys&, const kernels::Tensors& in, kernels::Tensors*) {
+  return {rotate_pairs(in[0].unsqueeze(2) + in[2], in[4]), rotate_pairs(in[1].unsqueeze(2) + in[3], in[4])};
 }
 
 }  // namespace sb::aten
