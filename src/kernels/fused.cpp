@@ -172,6 +172,11 @@ std::pair<Tensor, Tensor> rotated_keys(const Tensor& key, const Tensor& query, c
   if (2 * angle.size(3) > N)
     throw bad_input(here,
                     "angles, expected at most " + std::to_string(N / 2) + ", got " + std::to_string(angle.size(3)));
+  kernels::check_alike(here, key, {query});
+  kernels::check_alike(here, key, {key_bias, query_bias}, true);
+  if (angle.scalar_type() != at::kDouble || angle.device() != key.device())
+    throw bad_input(here, c10::str("angle, expected double on ", key.device(), ", got ", angle.scalar_type(), " on ",
+                                   angle.device()));
   const auto out = kernels::run(op::RotatedKeys{}, {key, query, key_bias, query_bias, angle});
   return {out[0], out[1]};
 }
@@ -301,6 +306,8 @@ Tensor forgetting_attention(const Tensor& q, const Tensor& k, const Tensor& v, c
   kernels::check_shape(here, "k", k, {B, frames, h, q.size(3)});
   kernels::check_shape(here, "v", v, {B, frames, h, q.size(3)});
   kernels::check_shape(here, "g", g, {B, frames, h});
+  kernels::check_alike(here, q, {k, v});
+  kernels::check_alike(here, q, {g}, true);
   return kernels::run(op::ForgettingAttention{offset}, {q, k, v, g})[0];
 }
 

@@ -65,8 +65,8 @@ struct Mamba3Projections {
 };
 Mamba3Keys mamba3_keys(const Mamba3Projections& x, const at::Tensor& turn, const at::Tensor& step,
                        const at::Tensor& angle = {});
-// Its last step: key + key_bias and query + query_bias [B,T,H,N], rotated by `angle` [B,T,H,A] in double. key, query
-// [B,T,N].
+// Its last step: key + key_bias and query + query_bias [B,T,H,N], with pairs of channels rotated as above by `angle`
+// [B,T,H,A] in double. key, query [B,T,N].
 std::pair<at::Tensor, at::Tensor> rotated_keys(const at::Tensor& key, const at::Tensor& query,
                                                const at::Tensor& key_bias, const at::Tensor& query_bias,
                                                const at::Tensor& angle);

@@ -49,7 +49,7 @@ TEST(ResultsTable, ShortFormHasMeansOfMeasuredColumns) {
             "| GLA | .750 | .734 | .980 |\n"
             "| Mamba2 | – | –¹ | .500¹ ² |\n"
             "| ceiling | – | – | .997 |\n"
-            "\nMeans over 2 grammars, the same for all rows of a column.\n"
+            "\nMeans over 2 grammars, the same for all rows of a column. The paper's numbers are means over four.\n"
             "\n¹ Collapsed: seed\\_1.\n"
             "\n² Diverged: seed 2.\n");
 }

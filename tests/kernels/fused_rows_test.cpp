@@ -178,6 +178,25 @@ TEST_F(FusedRows, KeysOfMamba3EqualTheirFormulas) {
       in, 1e-5);
 }
 
+TEST_F(FusedRows, RotatedKeysEqualTheirAtenForm) {
+  for (const int64_t A : {0, 3, 8}) {
+    const int64_t B = 2, T = 150, H = 3, N = 16;
+    const Tensor parts = noise({B, T, 2 * N}, 1);
+    const Tensor angle = 20 * noise({B, T, H, A}, 4).to(at::kDouble);
+    const auto rotated = [&](bool keys, bool queries) {
+      return [=](const Tensors& x) {
+        const auto [k, q] =
+            rotated_keys(x[0].narrow(2, 0, N), x[0].narrow(2, N, N), x[1].t(), x[2], angle + x[3].to(at::kDouble));
+        const Tensor none = (0 * (x[1].sum() + x[2].sum())).reshape({1});  // so that both biases have gradients
+        return at::cat({keys ? k.flatten() : none, queries ? q.flatten() : none});
+      };
+    };
+    const Tensors in{parts, noise({N, H}, 2), noise({H, N}, 3), noise({B, T, H, A}, 5)};
+    for (const auto& [keys, queries] : {std::pair{true, true}, {true, false}, {false, true}})
+      expect_fused(std::to_string(A) + " angles", rotated(keys, queries), in, 1e-5);
+  }
+}
+
 // A piece that starts at the angle of the piece before continues it.
 TEST_F(FusedRows, KeysOfMamba3InPiecesEqualTheWhole) {
   const int64_t B = 2, T = 9, H = 3, N = 8;
@@ -371,6 +390,9 @@ TEST_F(FusedRows, ReportsWrongShapesInOneLine) {
   EXPECT_THROW(rwkv7_keys(x, x, x, row, row, 3), Error);
   EXPECT_THROW(mamba3_gates(x, x, x, at::ones({7})), Error);
   EXPECT_THROW(mamba3_keys({x, x, row, row, at::ones({3, 8}), at::ones({3, 8})}, x, at::ones({2, 5, 3})), Error);
+  const Tensor bias = at::ones({3, 8});
+  EXPECT_THROW(rotated_keys(x, x, bias, bias, at::ones({2, 5, 3, 4})), Error) << "angles in float";
+  EXPECT_THROW(rotated_keys(x, x, bias, bias, at::ones({2, 5, 3, 5}, at::kDouble)), Error);
   EXPECT_THROW(gate_silu(at::ones({2, 8}), at::ones({8})), Error);
   EXPECT_THROW(gate_sigmoid(at::ones({2, 8}), at::ones({8})), Error);
   EXPECT_THROW(gate_swish(at::ones({2, 7}), at::ones({1})), Error);

@@ -108,6 +108,28 @@ TEST_F(NewerAttention, ForgettingBehindEarlierFramesEqualsTheLoop) {
   }
 }
 
+// Gradients of gates are sums over all pairs of frames around them.
+TEST_F(NewerAttention, ForgettingLongSequencesInFloatStaysWithinAHundredThousandth) {
+  NewerCase c = forgetting(1500, false);
+  for (Tensor& t : c.inputs) t = t.to(at::kFloat).to(at::kDouble);
+  expect_close(run(c.f, c.inputs, c.operands, at::kFloat), run(on_aten(c.f), c.inputs, c.operands, at::kDouble), 1e-5,
+               c.name);
+}
+
+TEST_F(NewerAttention, AGateLeavesTheBytesOfOutputsBeforeIt) {
+  const Tensors x = forgetting(150, false).inputs;
+  const auto out = [&](const Tensor& g) {
+    return forgetting_attention(x[0].to(at::kFloat), x[1].to(at::kFloat), x[2].to(at::kFloat), g.to(at::kFloat));
+  };
+  const Tensor before = out(x[3]);
+  for (const int64_t t : {1, 63, 64, 149}) {
+    const Tensor changed = x[3].clone();
+    changed.select(1, t).sub_(3);
+    EXPECT_TRUE(at::equal(out(changed).narrow(1, 0, t), before.narrow(1, 0, t))) << t;
+    EXPECT_FALSE(at::equal(out(changed).select(1, t), before.select(1, t))) << t;
+  }
+}
+
 TEST_F(NewerAttention, BytesDoNotDependOnTheThreads) {
   const int before = at::get_num_threads();
   // Also at the sizes of networks, at which a BLAS divides its products by the number of threads.

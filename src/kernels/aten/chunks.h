@@ -16,7 +16,7 @@ inline at::ScalarType compute_type(const at::Tensor& t) {
   return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// a [...,M,K] b [...,K,N] with equal leading sizes. For operations without kernels for the CPU: at::matmul's sums
+// a [...,M,K] b [...,K,N] with equal leading sizes. For ATen forms that also run on a CPU: at::matmul's sums
 // depend on the number of threads there.
 inline at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   if (!a.device().is_cpu()) return at::matmul(a, b);

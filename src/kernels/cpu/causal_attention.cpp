@@ -132,14 +132,23 @@ T exponentials(int64_t n, T* row, T level) {
   return simd::horizontal_sum(sum);
 }
 
-// to[j] += the sum of column j of the block
+// Adds the gradients of the decays of a block's queries (sums of rows) and keys (sums of columns, subtracted). In exact
+// arithmetic the rows add up to zero; what rounding leaves there would otherwise add up over all later frames.
 template <class T>
-void add_columns(const BlockPair& pair, const T* block, double* to) {
-  alignas(64) T sums[kBlock] = {};
-  for (int64_t i = 0; i < pair.rows; ++i)
-    for (int64_t j = 0; j < pair.columns(i); j += simd::lanes<T>)
-      simd::store(sums + j, simd::load(sums + j) + simd::load(block + i * kBlock + j));
-  for (int64_t j = 0; j < kBlock; ++j) to[j] += static_cast<double>(sums[j]);
+void add_decays(const BlockPair& pair, int64_t queries, const T* block, double* to) {
+  constexpr int64_t together = BlockPair::kStrip;
+  double columns[kBlock] = {};
+  for (int64_t i = 0; i < std::min(pair.rows, queries - pair.i0); ++i) {
+    double sums[together] = {};
+    for (int64_t j = 0; j < pair.columns(i); j += together)
+      for (int64_t l = 0; l < together; ++l) {
+        const auto one = static_cast<double>(block[i * kBlock + j + l]);
+        columns[j + l] += one;
+        sums[l] += one;
+      }
+    for (int64_t l = 0; l < together; ++l) to[pair.i0 + i + pair.offset] += sums[l];
+  }
+  for (int64_t j = 0; j < kBlock; ++j) to[pair.j0 + j] -= columns[j];
 }
 
 template <class T>
@@ -200,7 +209,7 @@ void attend_back(const AttentionInput<T>& p, const AttentionGradients<T>& grad, 
   T *v_turned = arena.take(keys * pw), *d_ks = arena.take(keys * pw), *d_vs = arena.take(keys * pw);
   T *weight = arena.take(kBlock * kBlock), *d_weight = arena.take(kBlock * kBlock), *drop = arena.take(rows);
   const Decays<T> decays(p, b, head, arena);
-  std::vector<double> by_decay(p.decay ? static_cast<size_t>(keys) : 0);  // sums of the gradients of a key's scores
+  std::vector<double> by_decay(p.decay ? static_cast<size_t>(keys) : 0);  // gradients of the cumulative decays
   const T factor = static_cast<T>(1 / std::sqrt(static_cast<double>(s.width)));
   pack_rows(p.q, s.width, b, head, pw, factor, qs);
   pack_rows(grad.out, s.width, b, head, pw, T(1), os);
@@ -234,7 +243,7 @@ void attend_back(const AttentionInput<T>& p, const AttentionGradients<T>& grad, 
         for (int64_t j = 0; j < n; j += simd::lanes<T>)
           simd::store(dw + j, simd::load(w + j) * (simd::load(dw + j) - Vec<T>(drop[i0 + i])));
       }
-      if (p.decay) add_columns(pair, d_weight, by_decay.data() + j0);
+      if (p.decay) add_decays(pair, s.queries, d_weight, by_decay.data());
       gemm_tn<T>(kBlock, pw, pair.rows, weight, kBlock, gs + i0 * pw, pw, d_vs + j0 * pw, pw, true, pair.shape());
       gemm_tn<T>(kBlock, pw, pair.rows, d_weight, kBlock, qs + i0 * pw, pw, d_ks + j0 * pw, pw, true, pair.shape());
       gemm_nn<T>(pair.rows, pw, kBlock, d_weight, kBlock, ks + j0 * pw, pw, d_qs + i0 * pw, pw, true, pair.shape());
@@ -243,10 +252,9 @@ void attend_back(const AttentionInput<T>& p, const AttentionGradients<T>& grad, 
   unpack_rows(grad.dq, s.queries, s.heads, s.width, b, head, pw, factor, d_qs);
   unpack_rows(grad.dk, s.keys, s.heads, s.width, b, head, pw, T(1), d_ks);
   unpack_rows(grad.dv, s.keys, s.heads, s.width, b, head, pw, T(1), d_vs);
-  // The gradients of a query's scores add up to zero, so only the keys' ends of the differences count.
   double after = 0;
   for (int64_t t = p.decay ? s.keys - 1 : -1; t >= 0; --t) {
-    after -= by_decay[static_cast<size_t>(t)];
+    after += by_decay[static_cast<size_t>(t)];
     grad.dg[(b * s.keys + t) * s.heads + head] = static_cast<T>(after);
   }
 }

@@ -6,14 +6,17 @@ namespace sb::cpu {
 // Two tensors [rows, width] with a bias for each head, and pairs of channels (2j, 2j + 1), j < pairs, rotated by one
 // angle for each row, head and pair. All tensors are contiguous.
 template <class T>
-struct RotatedKeys {
+struct Rotation {
   int64_t rows, heads, width, pairs;
-  const T *key, *query, *key_bias, *query_bias;  // [rows, width]; [heads, width]
-  const T *cosine, *sine;                        // [rows, heads, pairs]
+  const T *cosine, *sine;  // [rows, heads, pairs]
 };
-// k, q [rows, heads, width]
 template <class T>
-void rotated_keys_forward(const RotatedKeys<T>& p, T* k, T* q);
+struct RotatedKeys {
+  const T *key, *query, *key_bias, *query_bias;  // [rows, width]; [heads, width]
+  T *k, *q;                                      // [rows, heads, width]
+};
+template <class T>
+void rotated_keys_forward(const Rotation<T>& r, const RotatedKeys<T>& p);
 
 template <class T>
 struct RotatedKeysGradients {
@@ -22,6 +25,6 @@ struct RotatedKeysGradients {
   double* d_angle;
 };
 template <class T>
-void rotated_keys_backward(const RotatedKeys<T>& p, const RotatedKeysGradients<T>& grad);
+void rotated_keys_backward(const Rotation<T>& r, const RotatedKeysGradients<T>& grad);
 
 }  // namespace sb::cpu

@@ -49,6 +49,10 @@ Tensors causal_attention_back(const op::CausalAttention& op, const kernels::Back
   return {dq, dk, dv};
 }
 
+// One query, as of a model that reads frame by frame, is two thin products: ATen's form does not pack all keys for it.
+bool supports_forgetting_attention(const op::ForgettingAttention&, const Tensors& in) {
+  return in[0].size(1) != 1 || kernels::records_gradient(in);
+}
 Tensors forgetting_attention(const op::ForgettingAttention& op, const Tensors& in, Tensors* saved) {
   const Tensor &q = in[0], &k = in[1], &v = in[2], out = fresh_like(q);
   const Tensor decay = in[3].to(at::kDouble).cumsum(1).contiguous();
