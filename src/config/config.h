@@ -80,7 +80,7 @@ struct TrainSection {
   Precision precision = Precision::fp32;
   DeviceKind device = DeviceKind::automatic;
   TaskSchedule schedule;     // empty: every update trains on the configured task
-  int position_stretch = 1;  // training samples have random positions in ranges of up to so many times their frames
+  int position_stretch = 1;  // maximum range of random positions / frames of a training sample; 1: 0, 1, …
 };
 
 struct EvalSection {

@@ -32,8 +32,8 @@ bool foreign(const ResolvedConfig& config, const ConfigKey& p) {
   return !p.task_kind.empty() && p.task_kind != config.values.task.kind;
 }
 
-// Younger keys are written only by `config show` while they have their defaults, so that other runs have the same files
-// as before there were these keys.
+// Whether the key was added after the first runs and has its default. Only `config show` writes such a key, so that the
+// files of other runs do not change.
 bool is_unused_young_key(const ResolvedConfig& config, const std::string& name) {
   const TrainSection& train = config.values.train;
   return (name == "train.schedule" && train.schedule.empty()) ||

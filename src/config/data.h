@@ -32,8 +32,8 @@ std::string data_identity(const RunConfig& config);
 
 // Everything from which the run's task is made.
 TaskSetup task_setup(const RunConfig& config);
-// Sizes of the task, also at these points of the test axis. Training frames are means over the updates, with
-// train.schedule. Makes a task of most kinds (TaskRow::size), so callers keep the result.
+// Sizes of the task, also at these points of the test axis. With train.schedule, train_frames is the mean over the
+// updates. Builds the task, which can be slow, unless its kind has TaskRow::size: callers should keep the result.
 TaskSize size_of_task(const RunConfig& config, std::span<const int> points = {});
 
 }  // namespace sb

@@ -226,7 +226,7 @@ class Resolver : private ConfigDraft {
     }
   }
 
-  // The table behind the exact filter and the direct stream.
+  // Bounds the ReachTable (grammar/reach.h), which the exact filter and the direct stream use.
   void check_reach() {
     const GrammarSection& g = values().grammar;
     if (!good("grammar.") || values().task.kind != kGapsKind) return;

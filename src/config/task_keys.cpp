@@ -32,7 +32,7 @@ void take_own(RunConfig& values, const ConfigKey& key, const ConfigValue& value)
 }
 
 void refuse_foreign(ConfigDraft& draft, const TaskRow& row, const std::string& name, const Setting& setting) {
-  if (draft.refused.contains("task.kind")) return;  // which kind has it is not known
+  if (draft.refused.contains("task.kind")) return;  // the kind is not known
   std::vector<std::string> known = {"task.length"};
   for (const TaskKey& key : row.keys) known.push_back("task." + key.name);
   if (row.axis) known.push_back("eval." + row.axis->key);

@@ -59,7 +59,7 @@ class Screen {
     if (c == '.' && ++dots_ > most_dots) refuse("name of more than " + std::to_string(most_dots) + " parts");
   }
 
-  // Whether a string may start after this character, and whether it would be a key.
+  // Updates may_start_ and in_key_ after a character outside of strings and comments.
   void follow(char c) {
     const bool starts = may_start_;
     may_start_ = false;

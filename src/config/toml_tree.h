@@ -1,4 +1,4 @@
-// TOML as plain values with their locations. Only this source file uses the TOML library.
+// TOML as plain values with their locations. Only toml_tree.cpp uses the TOML library.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -28,10 +28,10 @@ std::string deviations_section(const std::vector<ClaimVerdict>& deviations);
 std::string choices_section(const Rows& rows, const Claims& claims);
 std::string undecided_section(const std::vector<ClaimVerdict>& verdicts, const std::vector<std::string>& missing);
 
-// A part of the summary that compares the paper's, the reproduced and the corrected numbers.
+// A comparison of two columns of the results table at the paper's scale.
 struct PaperComparison {
-  std::string text;
-  std::vector<std::string> notes;  // go below the table of results
+  std::string brief;  // of the summary, one paragraph
+  std::string text;   // of the section below the table
 };
 // Distance and order of the reproduced numbers.
 PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table);
@@ -39,8 +39,10 @@ PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const 
 PaperComparison corrections_text(const Rows& rows, const Claims& claims, const ResultsTable& table,
                                  const std::vector<ClaimVerdict>& deviations);
 // Introduction and summary: what was reproduced, what changed, and the verdicts.
-std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
+std::string summary_text(const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const PaperComparison& reproduction, const PaperComparison& corrections);
+// What the verdicts on the paper's claims rest on, below their table.
+std::string conclusion_notes(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts);
 // Questions with the comparisons that answer them, and accuracy after wrong symbols.
 std::string differences_section(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts);
 

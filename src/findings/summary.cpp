@@ -1,13 +1,11 @@
 // The prose at the top of docs/findings.md: templates filled in from figures and verdicts.
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "base/format.h"
-#include "base/number.h"
 #include "base/text.h"
-#include "findings/choices.h"
+#include "findings/arms.h"
 #include "findings/comparison_cells.h"
+#include "findings/conclusions.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/protocol.h"
@@ -15,141 +13,25 @@
 namespace sb {
 namespace {
 
-// How far the chosen settings can be trusted; empty if no model was best at an edge.
-std::string caveat(const Claims& claims, const std::vector<Choice>& choices) {
-  size_t chosen = 0, edges = 0, largest = 0;
-  for (const auto& choice : choices) {
-    chosen += choice.chosen;
-    edges += choice.at_edge;
-    largest += choice.at_edge && std::none_of(choices.begin(), choices.end(), [&](const Choice& other) {
-                 return other.model == choice.model && parse_finite(other.lr) > parse_finite(choice.lr);
-               });
-  }
-  if (edges == 0) return "";
-  std::map<std::string, std::set<Variant>> variants;
-  for (const auto& choice : choices) variants[choice.model].insert(choice.variant);
-  std::vector<std::string> several;
-  for (const auto& [model, tried] : variants)
-    if (tried.size() > 1) several.push_back(model_title(model));
-  return formatted(
-      "Settings were chosen on task 1. Of the {} models tried, {} {} best at the {} learning rate.{} A verdict on "
-      "accuracies at {} is withheld if better settings, as tried on task 3, might change it. Better settings were not "
-      "tested at gaps longer than in training. Comparisons with chance, retention and drops are not checked in this "
-      "way.",
-      chosen, edges, edges == 1 ? "was" : "were",
-      largest == edges ? "largest"
-      : largest == 0   ? "smallest"
-                       : "largest or smallest",
-      several.empty() ? ""
-                      : formatted(" Only {} were tried with several residuals or convolutions.", and_list(several)),
-      code(claims.choice_scale));
-}
-
-// " (in 1 of 3)" if the verdict is about some of the parts.
-std::string share_text(const ScaleVerdict& stratum) {
-  const std::string words = stratum.words();
-  const size_t at = words.find(" in ");
-  return at == std::string::npos ? "" : formatted(" ({})", words.substr(at + 1));
-}
-
-// "1 “Gates help recall”"
-std::string numbered_title(const Claim& claim) {
-  return formatted("{} “{}”", claim.number, cell(claim.title));
-}
-
-// "claims 1 “Gates help recall”; 3 “…”"
-std::string claims_text(const std::vector<std::string>& titles) {
-  return formatted("claim{} {}", titles.size() == 1 ? "" : "s", joined(titles, "; "));
-}
-
-// Bullets: the claims by verdict, what was counted, and what one grammar cannot decide.
-std::string conclusions(const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
-                        const std::vector<Choice>& choices) {
-  static constexpr const char* words[] = {"Supported", "Contradicted", "In part without the claimed effect"};
-  std::vector<std::string> lines;
-  std::vector<std::string> counted, single;  // claims that need no training; places with one grammar
-  for (size_t s = 0; s < verdicts.front().scales.size(); ++s) {
-    std::vector<std::string> titles[3], undecided, blocked, untested;
-    bool more = false;  // a claim has more than one grammar
-    for (const auto& verdict : verdicts) {
-      if (verdict.claim->number == 0) continue;
-      const ScaleVerdict& stratum = verdict.scales[s];
-      if (stratum.with_runs > 0 && stratum.is_counted()) {
-        const std::string text = formatted("“{}” ({})", cell(verdict.claim->title), to_string(stratum.verdict));
-        if (!contains(counted, text)) counted.push_back(text);
-        continue;
-      }
-      more |= stratum.with_runs > 0 && !stratum.has_one_grammar();
-      if (stratum.with_runs == 0)
-        untested.push_back(numbered_title(*verdict.claim));
-      else if (stratum.verdict == Verdict::undecided)
-        (stratum.needs_more_than_grammars() ? blocked : undecided).push_back(numbered_title(*verdict.claim));
-      else
-        titles[static_cast<size_t>(stratum.verdict)].push_back(formatted(
-            "{}{}{}", numbered_title(*verdict.claim), share_text(stratum), in_brackets(cell(verdict.claim->caveat))));
-    }
-    const ScaleVerdict& first = verdicts.front().scales[s];
-    const std::string where = formatted("{}, {} protocol", code(first.scale->name), first.protocol);
-    std::vector<std::string> parts;
-    for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::equivalent})
-      if (const auto& all = titles[static_cast<size_t>(verdict)]; !all.empty())
-        parts.push_back(formatted("{} ({}): {}.", words[static_cast<size_t>(verdict)], where, claims_text(all)));
-    if (!undecided.empty()) parts.push_back(formatted("Undecided ({}): {}.", where, claims_text(undecided)));
-    if (!blocked.empty())
-      parts.push_back(
-          formatted("Undecided, and not only for want of grammars ({}): {}. Some of their comparisons are at the "
-                    "ceiling, have a model below the n-gram on a grammar, depend on settings that are open, or have "
-                    "effects too close to "
-                    "the smallest difference that matters.",
-                    where, claims_text(blocked)));
-    if (parts.empty()) continue;
-    if (!more) {
-      single.push_back(formatted("{} ({})", code(first.scale->name), first.protocol));
-      continue;
-    }
-    if (titles[static_cast<size_t>(Verdict::contradicted)].empty())
-      parts.insert(parts.begin() + !titles[static_cast<size_t>(Verdict::supported)].empty(),
-                   formatted("Contradicted ({}): none.", where));
-    lines.insert(lines.end(), parts.begin(), parts.end());
-    if (!untested.empty()) lines.push_back(formatted("No runs yet ({}): {}.", where, claims_text(untested)));
-  }
-  if (std::any_of(verdicts.begin(), verdicts.end(), [&](const ClaimVerdict& verdict) {
-        if (verdict.claim->number == 0) return false;
-        return std::any_of(verdict.scales.begin(), verdict.scales.end(), [&](const ScaleVerdict& stratum) {
-          return stratum.verdict == Verdict::undecided &&
-                 std::any_of(stratum.comparisons.begin(), stratum.comparisons.end(),
-                             [](const auto& one) { return one.is_decided(); });
-        });
-      }))
-    lines.emplace_back("Some undecided claims have decided comparisons, listed [below](#the-papers-claims).");
-  if (!single.empty())
-    lines.push_back(formatted("Only one grammar was run, so no claim is decided: {}.", and_list(single)));
-  if (!counted.empty()) lines.push_back(formatted("Counted, not trained: {}.", and_list(counted)));
-  if (lines.empty()) return "No claim of the paper has runs of either protocol yet.\n";
-  if (const std::string line = caveat(claims, choices); !line.empty()) lines.push_back(line);
-  std::vector<std::string> scales;
-  for (const auto& scale : claims.scales)
-    if (scale.name != "quick") scales.push_back(formatted("{} has {}", code(scale.name), scale.title));
-  return formatted("**Which claims hold?** {}.\n\n", capitalised(joined(scales, "; "))) + bullets(lines);
-}
-
-// Answers to the questions of the page at the scale of the choices whose interval decides, in one line.
+// Of the questions' differences that no claim asks for, at the scale of the choices, those whose interval decides.
 std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
-  std::vector<std::string> parts;
+  std::vector<std::string> clear;
+  size_t measured = 0;
   for (const auto& question : claims.questions)
     for (const auto& [stratum, one] : answers_to(question, verdicts)) {
       const Comparison& c = *one->comparison;
-      const bool may_be_told = one->why == Withheld::no || (c.reported && one->why == Withheld::open_settings);
-      if (stratum->scale->name != claims.choice_scale || !may_be_told || !one->interval) continue;
+      const bool may_be_told = one->why == Withheld::no || one->why == Withheld::open_settings;
+      if (stratum->scale->name != claims.choice_scale || !c.reported || !may_be_told || !one->interval) continue;
+      ++measured;
       if (one->interval->low > c.delta || one->interval->high < -c.delta)
-        parts.push_back(formatted("{}: {} {} {}{}", cell(c.name()), effect_text(c, one->effect.mean), unit_text(c),
+        clear.push_back(formatted("{}: {} {} {}{}", cell(c.name()), effect_text(c, one->effect.mean), unit_text(c),
                                   interval_text(*one), in_brackets(cell(question.caveat))));
     }
-  if (parts.empty()) return "";
+  if (clear.empty()) return "";
   return formatted(
-      "[Other questions](#which-differences-were-measured), {0}: {1}. At {0}, no other difference that no claim "
-      "asks for is clearly larger than 1 point, among models that were trained.",
-      code(claims.choice_scale), joined(parts, "; "));
+      "[Differences that no claim asks for](#which-differences-were-measured): at {}, {} of {} {} clearly larger than "
+      "1 point: {}.",
+      code(claims.choice_scale), clear.size(), measured, clear.size() == 1 ? "is" : "are", joined(clear, "; "));
 }
 
 // " with 2 layers" if the runs of the claim have another number of layers than the scale.
@@ -189,10 +71,10 @@ std::string other_claims(const std::vector<ClaimVerdict>& verdicts) {
         decided.push_back(formatted("“{}”: {}{}", cell(verdict.claim->title), and_list(places),
                                     failing ? ", where the weaker models did not learn their own test either" : ""));
     }
-    lines.push_back(formatted("[{}](#{}): {} claim{}, {}{}.", cell(section), heading_anchor(section), all,
-                              all == 1 ? "" : "s",
-                              decided.empty() ? "none decided" : joined(decided, "; ") + "; no other is decided",
-                              unrun > 0 ? formatted(", {} without runs", unrun) : ""));
+    lines.push_back(formatted("[{}](#{}): {} of {} claim{} {} decided{}{}.", cell(section), heading_anchor(section),
+                              decided.empty() ? "none" : std::to_string(decided.size()), all, all == 1 ? "" : "s",
+                              decided.size() > 1 ? "are" : "is", decided.empty() ? "" : ", " + joined(decided, "; "),
+                              unrun > 0 ? formatted("; {} {} no runs", unrun, unrun == 1 ? "has" : "have") : ""));
   }
   return lines.empty() ? "" : bullets(lines);
 }
@@ -203,35 +85,59 @@ std::string beyond(const Claims& claims, const std::vector<ClaimVerdict>& verdic
   return "\n**And beyond the paper's claims?**\n\n" + (first.empty() ? "" : bullets({first})) + others;
 }
 
+// Comparisons of undecided claims of the paper that are decided, at one place.
+size_t decided_parts(const std::vector<ClaimVerdict>& verdicts, size_t place) {
+  size_t n = 0;
+  for (const auto& verdict : verdicts)
+    if (verdict.claim->number > 0 && verdict.scales[place].verdict == Verdict::undecided)
+      for (const auto& one : verdict.scales[place].comparisons) n += one.is_decided();
+  return n;
+}
+
+std::string claims_brief(const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<std::string> sentences, single;
+  const auto places = conclusions_of(verdicts);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Conclusions& all = places[i];
+    if (!all.has_runs()) continue;
+    const std::string name = code(all.place->scale->name);
+    if (!all.several_grammars) {
+      if (!contains(single, name)) single.push_back(name);
+      continue;
+    }
+    std::vector<std::string> parts = {
+        "supported: " + (all.supported.empty() ? "none" : claims_text(all.supported)),
+        "contradicted: " + (all.contradicted.empty() ? "none" : claims_text(all.contradicted))};
+    if (!all.equivalent.empty()) parts.push_back("in part without the claimed effect: " + claims_text(all.equivalent));
+    if (const size_t open = all.undecided.size() + all.blocked.size(); open > 0) {
+      const size_t decided = decided_parts(verdicts, i);
+      parts.push_back(formatted("undecided: {} claim{}{}", open, open == 1 ? "" : "s",
+                                decided == 0 ? "" : formatted(", {} of whose comparisons are decided", decided)));
+    }
+    sentences.push_back(formatted("At {} ({}), {} protocol: {}.", name, all.place->scale->title, all.place->protocol,
+                                  joined(parts, "; ")));
+  }
+  if (!single.empty())
+    sentences.push_back(formatted("At {}, one grammar was run, so no claim is decided there.", and_list(single)));
+  if (sentences.empty()) return "No claim of the paper has runs of either protocol yet.\n";
+  return formatted(
+      "**Which claims hold?** {} [The paper's claims](#the-papers-claims) lists the verdicts and what they rest on.\n",
+      joined(sentences, " "));
+}
+
 }  // namespace
 
-std::string summary_text(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
+std::string summary_text(const Claims& claims, const std::vector<ClaimVerdict>& verdicts,
                          const PaperComparison& reproduction, const PaperComparison& corrections) {
   return "The paper *Dissecting Linear Recurrent Models* ([arXiv:2601.12598](https://arxiv.org/abs/2601.12598)) "
-         "compares seven sequence models and draws conclusions about gates, forgetting, channel mixing and attention. "
-         "On its [tasks](benchmark.md#the-four-tasks), models name the hidden states of a random automaton with "
-         "ambiguous symbols. Task 2 adds gaps of blanks and noise, task 3 wrong symbols, and task 4 tests the networks "
-         "of task 2 on longer gaps. Two references go with every accuracy: the *ceiling* is the best that a causal "
-         "model can expect, and "
-         "the *n-gram* counts the training samples.\n\n"
-         "This page repeats part of the experiments with two protocols:\n\n"
-         "- *Published*: training as in the published code, with these of its "
-         "[faults](findings/details.md#deviations-from-the-published-protocol): dropout stops, the first learning rate "
-         "is 0, the Transformer has a double residual, and the delta family trains in bfloat16. The runs use this "
-         "program's kernels, mixed precision where the published code uses float32, and gap decisions that do not "
-         "repeat.\n"
-         "- *Corrected*: training without dropout and without these faults. Settings were [chosen on another "
-         "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. A model whose "
-         "training failed with them has a lower learning rate. Where the reported grammars have runs at several rates, "
-         "as on task 3 at `small`, the best on their valid samples counts, unless both sides of a comparison [need one "
-         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by accuracy.\n\n"
-         "All runs are tested on unseen samples. [Which differences were "
-         "measured](#which-differences-were-measured) answers questions, [claims](findings/claims.md) shows every "
-         "comparison, "
-         "[details](findings/details.md) what each deviation costs and what is missing, and [verdicts](verdicts.md) "
-         "defines the words.\n\n## In short\n\n" +
-         reproduction.text + "\n" + corrections.text + "\n" + conclusions(claims, verdicts, choices_of(rows, claims)) +
-         beyond(claims, verdicts);
+         "compares seven sequence models on four [tasks](benchmark.md#the-four-tasks), and draws conclusions about "
+         "gates, forgetting, channel mixing and attention. This page repeats part of its experiments with [two "
+         "protocols](#the-two-protocols):\n\n"
+         "- *Published*: training as in the published code, with its faults.\n"
+         "- *Corrected*: training without these faults, with settings chosen on another grammar.\n\n"
+         "All accuracies are measured on unseen samples. Each has two references: the *ceiling* is the best that a "
+         "causal model can expect, and the *n-gram* counts the training samples.\n\n## In short\n\n" +
+         reproduction.brief + "\n" + corrections.brief + "\n" + claims_brief(verdicts) + beyond(claims, verdicts);
 }
 
 }  // namespace sb

@@ -144,7 +144,8 @@ std::optional<double> CostTable::seconds_on(DeviceKind device, const RunConfig& 
     const double now = distance(row, flops, frames.sample), before = distance(*best, flops, frames.sample);
     const bool own = row.model == run.model.name, before_own = best->model == run.model.name;
     if (own != before_own) return own;
-    // Among other models of similar size, the one with the fewest FLOPs per second.
+    // A rate of the same model if there is one. Otherwise, of the rates for similar FLOPs and sequence length, the one
+    // with the fewest FLOPs per second.
     return own ? now < before
                : now < before - 1 || (now < before + 1 && row.rate * row.flops < best->rate * best->flops);
   };

@@ -33,7 +33,7 @@ struct RunFrames {
   double training = 0, evaluation = 0;
   double sample = 0;  // of one training sample
 };
-// Makes a task of most kinds (size_of_task), so callers keep the result.
+// Builds the task, which can be slow, unless its kind knows its sizes (TaskRow::size): callers should keep the result.
 RunFrames frames_of(const RunConfig& run);
 
 // Time of a finished run.
@@ -44,7 +44,7 @@ struct TimeTaken {
   std::optional<int64_t> threads = {};    // of a run on a CPU; absent: not known
 };
 
-constexpr double rated_cores = 2;  // of the CPUs whose rates are known, all of them busy
+constexpr double rated_cores = 2;  // busy cores for which the CPU rates were measured
 
 class CostTable {
  public:
@@ -56,14 +56,15 @@ class CostTable {
   // Reads the rates in the folder of shipped configs. If `folder` is empty (not found), the table has no rates.
   static CostTable shipped(const std::string& folder, const Flops& flops);
 
-  // A finished run corrects the estimates of runs like it. The time of runs that shared a GPU is divided by their
-  // number; on a CPU, time is multiplied by the run's share of rated_cores. Diverged runs, and runs without this number
-  // or without threads, are ignored. `frames`: frames_of(run). `flops`:
-  // training FLOPs per frame.
+  // Uses the time of a finished run to correct the estimates of similar runs. On a GPU, the time is divided by the
+  // number of runs that shared it; on a CPU, it is multiplied by threads / rated_cores. Diverged runs are ignored, and
+  // runs whose number of sharing runs (GPU) or threads (CPU) is not known. `frames`: frames_of(run). `flops`: training
+  // FLOPs per frame.
   void learn(const RunConfig& run, const RunFrames& frames, double flops, const TimeTaken& taken);
-  // Estimated seconds of a run that has its GPU, or rated_cores, to itself, if the share `left` of its updates remains:
-  // by rates times (time taken / time by rates) of finished runs of the same device, precision, model and size, else of
-  // the same model, else of the same device. nullopt if no rate of the device is known.
+  // Estimated seconds of a run that has its GPU, or rated_cores, to itself. `left`: share of its updates that remains.
+  // The estimate by rates is multiplied by (time taken / time by rates) of finished runs. Only the most similar ones
+  // count: same device, precision, model and size; else without the size; else also without the model. nullopt if no
+  // rate of the device is known.
   std::optional<double> seconds(const RunConfig& run, const RunFrames& frames, double flops, double left = 1) const;
   // By rates alone.
   std::optional<double> seconds_on(DeviceKind device, const RunConfig& run, const RunFrames& frames, double flops,

@@ -54,7 +54,7 @@ class Progress {
 
 // Progress of a run; processes exchange it as one JSON object per line.
 struct RunProgress {
-  std::string phase;  // waiting, train, valid, evaluated, test, ceiling, grid
+  std::string phase;  // "waiting" for the run's lock, or a phase of TrainProgress (train/trainer.h)
   int64_t update = 0, updates = 0;
   double loss = 0;
   double valid = -1;                // accuracy of the last evaluation, or its squared error; -1: none yet
@@ -69,7 +69,8 @@ class RunPace {
   void report(double now, const RunProgress& progress);
   const RunProgress& progress() const { return progress_; }
   bool known() const { return known_; }
-  // "37 %", "12.3/s", "3 min 20 s left", "loss 1.234", "valid 0.432"; empty if not known or out of place.
+  // "37 %", "12.3/s", "3 min 20 s left", "loss 1.234", "valid 0.432"; empty if not known. Outside of training, the
+  // third names the phase.
   std::array<std::string, 5> columns(double now) const;
   std::string text(double now) const;  // the columns in one line
 

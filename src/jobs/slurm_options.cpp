@@ -29,8 +29,8 @@ void expect_name(const std::string& where, const std::string& text, const std::s
   throw bad_input(where, formatted("expected letters, digits and {}, got '{}'", more, printable(text, 200)));
 }
 
-// Options of sbatch that are made here, those that would put something else in the place of the script or keep a job's
-// number from us, and other clusters than the one whose queue is asked. sbatch takes what begins like an option for it.
+// Whether users may not pass this option of sbatch. Such an option is set by the suite itself, replaces the script,
+// hides the job id, or selects a cluster whose queue is not read. sbatch also accepts abbreviations of them.
 bool is_ours(const std::string& word) {
   static constexpr std::array<std::string_view, 15> ours = {
       "--array", "--dependency", "--parsable", "--wrap",       "--wait",    "--test-only", "--clusters", "--output",

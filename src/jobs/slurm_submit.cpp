@@ -82,7 +82,7 @@ void check_device(const SuiteOptions& options, const Suite& suite) {
 struct Missing {
   std::vector<std::string> ids;  // to be submitted, in the order of work
   size_t done = 0, queued = 0;
-  std::set<std::string> jobs;  // of those in the queue
+  std::set<std::string> jobs;  // Slurm jobs of the queued runs
 };
 
 Missing look(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, const SlurmTasks& queue) {

@@ -7,8 +7,9 @@
 
 namespace sb {
 
-// Reads the suite with the device that "auto" stands for elsewhere. The device is that of --gpus, or of the last
-// submission, or of most runs in the folder, or of `rules`. Changes `rules` to this device.
+// Reads the suite with train.device = "auto" resolved for the machine that runs it, not for this one. The device is
+// that of --gpus, else of the last submission, else of most runs in the folder, else of `rules`. With --slurm but
+// without --gpus, it is the CPU. Changes `rules` to this device.
 Suite suite_for_elsewhere(const SuiteOptions& options, ModelRules& rules,
                           const std::function<Suite(const ModelRules&)>& read);
 

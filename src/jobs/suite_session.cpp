@@ -39,7 +39,7 @@ std::string count_text(size_t count, const std::string& what) {
   return std::to_string(count) + " " + what;
 }
 
-// The names of the GPUs that this process may use.
+// Names of the first `--gpus` visible GPUs. Throws bad_input if fewer are visible, or if one of the runs is on the CPU.
 std::vector<std::string> hand_out_gpus(const SuiteOptions& options, const std::vector<const ResolvedConfig*>& runs) {
   for (const auto* run : runs)
     if (run->values.train.device != DeviceKind::cuda)

@@ -13,7 +13,8 @@ struct Division {
   int threads = 1;  // of each
 };
 Division divide(const SuiteOptions& options, const Suite& suite, const Overview& overview);
-void share_machine(Overview& overview, const SuiteOptions& options, const Division& division);  // for its estimates
+// Sets Overview::sharing and Overview::threads, on which its estimates depend.
+void share_machine(Overview& overview, const SuiteOptions& options, const Division& division);
 
 // Runs all missing runs. `overview` must describe the same suite and have rates for estimates.
 Exit work_on_suite(const SuiteOptions& options, const Suite& suite, const KnownRuns& known, Overview overview,

@@ -29,7 +29,7 @@ void check_general_delta(const DeltaOperands& x, const Tensor& state) {
 
 OutAndState general_delta_rule(const DeltaOperands& x, double scale, EraseFrom from, const Tensor& state) {
   check_general_delta(x, state);
-  const auto out = kernels::run(op::GeneralDelta{scale, from == EraseFrom::before_decay},
+  const auto out = kernels::run(op::GeneralDelta{scale, from == EraseFrom::before_decay, x.write.is_same(x.k)},
                                 {x.q, x.k, x.v, x.erase, x.write, x.g, state});
   return {out[0], out[1]};
 }

@@ -25,7 +25,8 @@ struct GatedDelta {  // q, k, v, beta, g?, state? -> out, state
 };
 struct GeneralDelta {  // q, k, v, erase, write, g?, state? -> out, state
   double scale;
-  bool erase_first;  // from the state before the decay
+  bool erase_first;          // from the state before the decay
+  bool writes_keys = false;  // `write` is the tensor k: a kernel may return the sum of both gradients as that of k
 };
 struct ForgettingAttention {  // q, k, v, g -> out
   int64_t offset;

@@ -43,7 +43,8 @@ OutAndState gated_delta_rule(const at::Tensor& q, const at::Tensor& k, const at:
 
 // (c') S' = diag(e^{g_t}) S;  S <- S' - w_t (e_t^T S'') + k_t v_t^T;  o_t = scale q_t^T S
 // S'' is S' or, with EraseFrom::before_decay, S. q, k, erase e, write w [B,T,H,K]; v [B,T,H,V]; state [B,H,K,V].
-// g is undefined (no decay), [B,T,H] or [B,T,H,K]. (c) with one factor is e = k, w = beta k, v -> beta v.
+// g is undefined (no decay), [B,T,H] or [B,T,H,K]. (c) with one factor is e = k, w = beta k, v -> beta v. If w and k are
+// the same tensor, the CPU kernel takes half the operations.
 struct DeltaOperands {
   at::Tensor q, k, v, erase, write, g;
 };

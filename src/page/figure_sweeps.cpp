@@ -187,7 +187,7 @@ void add_size(const Outline& outline, size_t column, PageData& data, PageSection
   data.figures.push_back(std::move(figure));
 }
 
-// Null for a task of the paper and for a kind that this program does not know.
+// Null for a task of the paper, and for a kind that is unknown or has no test axis.
 const TaskRow* row_of(const std::string& task) {
   for (const TaskRow& row : task_registry())
     if (row.name == task && row.axis) return &row;

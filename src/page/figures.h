@@ -28,7 +28,7 @@ std::vector<ColumnRuns> runs_of_column(const Outline& outline, size_t column);  
 std::vector<PageSeries> series_of(const Outline& outline, const std::vector<ColumnRuns>& cells);
 Figure begin_figure(const Outline& outline, const std::string& kind, const PageColumn* column,
                     const std::vector<ColumnRuns>& cells);
-// "mean over 3 runs", "over 1 to 3 runs"
+// "one run each", "means over 3 runs each", "means over 1 to 3 runs"
 std::string averaged_text(const std::vector<ColumnRuns>& cells);
 // Mean of value(result) over the runs where it returns a value.
 template <class Value>

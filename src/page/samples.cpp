@@ -64,7 +64,7 @@ std::string state_text(const std::vector<std::string>& names, int32_t id) {
   return id >= 0 && at < names.size() ? names[at] : formatted("state {}", id);
 }
 
-// Whether every recorded element is the one of `batch` that holds this sample alone.
+// Whether `batch`, which holds one sample, has the length and the states of the recorded sample.
 bool is_sample(const SampleRecord& record, const Batch& batch) {
   if (record.length != batch.elements || record.elements.size() > batch.state.size()) return false;
   return std::equal(record.elements.begin(), record.elements.end(), batch.state.begin(),

@@ -81,7 +81,8 @@ std::vector<Recorded> read_record(const std::string& path, const RunTree& tree =
   return out;
 }
 
-// Two suites that end at the same time must not lose entries. Returns nullopt with a warning if the lock stays held.
+// Takes the lock of a record, so that concurrent suites lose no entries. Returns nullopt with a warning if the lock
+// stays held.
 std::optional<RunLock> lock_within(const std::string& path, double seconds, const std::function<bool()>& stop,
                                    std::vector<std::string>& warnings) {
   try {
@@ -93,7 +94,7 @@ std::optional<RunLock> lock_within(const std::string& path, double seconds, cons
   }
 }
 
-// Its new name.
+// Renames a damaged file and returns its new name.
 std::string set_aside(const std::string& path) {
   std::error_code failed;
   std::string kept = path + ".damaged";

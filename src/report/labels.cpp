@@ -120,7 +120,8 @@ class Labeller {
               [](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
   }
 
-  // Keys whose values make a column with this one superfluous. A width does not tell what MLP it was matched to.
+  // Keys that may determine the value of this key, which then needs no column. For an MLP the width does not count: if
+  // sizes are matched, it follows from the MLP.
   static Keys told_by(const std::string& key) {
     if (key.ends_with("mlp")) return {"model.name"};
     return {"model.name", "model.width"};

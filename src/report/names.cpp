@@ -41,7 +41,7 @@ std::set<std::string> common_quirks(const RowsOfModel& rows) {
   return out;
 }
 
-// "bf16", "width 64", "delta off"; empty where the group has no value.
+// "bf16", "width 64", "delta off"; empty if the group has no value.
 std::string part_of(const LabelAxis& axis, const Group& group, const std::set<std::string>& common) {
   static const std::set<std::string> by_value = {"run.label", "train.precision", "train.device"};
   const std::string& key = axis.keys.front();

@@ -7,7 +7,7 @@
 
 namespace sb {
 
-// The fewest numbers of [first, end), chosen greedily, with which `distinct` counts `most` different things.
+// A small set of numbers in [first, end), chosen greedily, for which distinct(set) reaches `most`.
 std::set<size_t> fewest_telling(size_t first, size_t end, size_t most,
                                 const std::function<size_t(const std::set<size_t>&)>& distinct);
 // The scale (configs/scales) whose grammar and length of sequences this group has: "quick", "small", "paper", or "".

@@ -77,7 +77,7 @@ struct Cell {
   size_t group = 0;
   Point point;
   std::string split;                 // that was measured
-  int64_t samples = 0;               // a run; 0: not the same in all
+  int64_t samples = 0;               // per run; 0: differs between runs
   std::vector<size_t> runs;          // averaged; empty: no figure
   int64_t grammars = 0;              // different grammars among them
   bool squared = false;              // the figures are mean squared errors: less is better
@@ -120,7 +120,7 @@ struct LeftOut {
 
 // A run that is in no cell, with its config if known.
 struct MissingRun {
-  enum class Why { diverged, unfinished, damaged, untested, other_schema };  // diverged: only of a LostRun
+  enum class Why { diverged, unfinished, damaged, untested, other_schema };  // diverged: only in findings (LostRun)
   std::string name;                                                          // of its folder
   ConfigMap config;
   Why why = Why::unfinished;
@@ -185,8 +185,8 @@ extern const char* const kNgramNote;
 std::string plain_value(const std::string& json);
 std::string seeds_text(const Rows& rows, size_t run);
 
-// Describes a finished run whose test accuracy is less than 1 point above that of the 1-gram (the most frequent state
-// of the last symbol), with both accuracies and the settings it was trained with. nullopt if the run learned more or if
+// Describes a finished run whose test accuracy is at most 1 point above that of the 1-gram (the most frequent state of
+// the last symbol), with both accuracies and the settings it was trained with. nullopt if the run learned more or if
 // this is not known.
 std::optional<std::string> collapsed_run(const Rows& rows, size_t run);
 // Runs whose accuracy is above the ceiling of their own test by more than four standard errors: something is wrong with

@@ -85,7 +85,7 @@ class TextSheet {
     size_t height = 1;
     for (const size_t i : part) height = std::max(height, sheet_.columns[i].header.size());
     for (size_t h = 0; h < height; ++h)
-      line(part, [&](size_t i) {  // headers stand on the rule
+      line(part, [&](size_t i) {  // short headers are aligned to the bottom
         const Lines& header = sheet_.columns[i].header;
         const size_t above = height - header.size();
         return h < above ? std::string() : header[h - above];
@@ -207,7 +207,7 @@ std::string latex_sheet(const Sheet& sheet) {
     for (const auto& row : rows) {
       std::vector<std::string> cells;
       for (const auto& cell : row) cells.push_back(latex_escaped(cell));
-      if (!cells.empty() && cells[0].starts_with("[")) cells[0] = "{}" + cells[0];  // not an argument of the row's end
+      if (!cells.empty() && cells[0].starts_with("[")) cells[0] = "{}" + cells[0];  // else \\ takes it as an argument
       line(cells);
     }
   };

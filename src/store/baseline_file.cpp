@@ -11,8 +11,8 @@
 namespace sb {
 namespace {
 
-constexpr size_t kMaxBaselinesBytes = size_t{1} << 16;  // bytes
-constexpr int baseline_schema = 1;                      // of the file, and of what is counted
+constexpr size_t kMaxBaselinesBytes = size_t{1} << 16;
+constexpr int baseline_schema = 1;  // incremented if the file's format or the method of counting changes
 
 }  // namespace
 

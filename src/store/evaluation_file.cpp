@@ -69,7 +69,7 @@ EvaluatedRun run_of(const SavedEvaluation& request) {
   return {request.run_id, request.model, request.task};
 }
 
-// Whether the measurements are those that the request asks for: its split, samples, and one point per gap.
+// Whether the measurements are those that the request asks for: its split, samples, and one point per value of `at`.
 bool answers_request(const SavedEvaluation& e) {
   std::vector<std::optional<int>> asked(e.at.begin(), e.at.end()), points, gates;
   if (asked.empty()) asked.emplace_back();

@@ -10,7 +10,7 @@
 namespace sb {
 namespace {
 
-constexpr int gzip_window = 15 + 16;  // the largest window, a header and trailer of gzip around it
+constexpr int gzip_window = 15 + 16;  // zlib's windowBits: the largest window, and 16 for the gzip format
 constexpr size_t piece = size_t{1} << 18;
 
 Error refused(const std::string& file, const std::string& what) {

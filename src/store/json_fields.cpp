@@ -12,7 +12,8 @@ using Parsed = nlohmann::json;
 constexpr int deepest = 16;
 constexpr size_t most_values = 500'000;
 
-// nlohmann's parser recurses into nothing, but its values are destroyed and copied by recursion.
+// Bounds bytes, depth and number of values. The depth matters because nlohmann copies and destroys values recursively,
+// although its parser does not recurse.
 void check_extent(std::string_view text, size_t most_bytes, const char* where, const std::string& file) {
   const auto refuse = [&](const std::string& what) { throw bad_input(where, what + ", " + printable(file, 400)); };
   if (text.size() > most_bytes) refuse("expected at most " + bytes_text(static_cast<double>(most_bytes)) + " of JSON");
@@ -97,7 +98,7 @@ double FieldReader::as_real(const Parsed& value, const char* key, double low, do
 }
 
 int64_t FieldReader::as_whole(const Parsed& value, const char* key, int64_t least, int64_t most) const {
-  // A number beyond int64 is unsigned to the parser.
+  // The parser stores non-negative integers as uint64, which may exceed int64.
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
   const int64_t number = fits ? value.get<int64_t>() : 0;

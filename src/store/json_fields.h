@@ -18,7 +18,7 @@ namespace sb {
 constexpr int64_t most_count = int64_t{1} << 53;
 constexpr size_t most_text = 4096;
 
-// Parses a JSON object without duplicate keys. Size, depth and number of values are bounded before parsing. Throws
+// Parses a JSON object; rejects duplicate keys. Size, depth and number of values are bounded before parsing. Throws
 // bad_input "[where] …, file".
 nlohmann::json parse_bounded(std::string_view text, size_t most_bytes, const char* where, const std::string& file);
 

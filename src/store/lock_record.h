@@ -9,7 +9,7 @@ namespace sb {
 
 struct LockRecord {
   std::string token;             // unique to this acquisition
-  uint64_t heartbeat_count = 0;  // heartbeat counter
+  uint64_t heartbeat_count = 0;  // increases while the owner lives
   bool held = true;              // false: released
   double heartbeat_seconds = 0;  // seconds between heartbeats
   int64_t process = 0;           // process id …

@@ -199,7 +199,7 @@ class OtherSchema : public Error {
   bool newer_;
 };
 
-constexpr size_t kMaxResultBytes = size_t{8} << 20;  // bytes
+constexpr size_t kMaxResultBytes = size_t{8} << 20;
 // Parses and validates a result of bounded size. Throws bad_input "[result] …, file" for anything that is not a result,
 // and OtherSchema for another schema ("schema 1, this program reads 3").
 Result parse_result(std::string_view text, const std::string& file);

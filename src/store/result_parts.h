@@ -18,8 +18,8 @@ Result result_header(const ResolvedConfig& run, const RunData& data, int64_t upd
 // Includes breakdowns if the evaluation has them and `breakdowns` is true.
 Measurement measurement(const Evaluation& evaluation, Split split, const Task& task,
                         const std::optional<TestPoint>& point, bool breakdowns);
-// The ceiling of a task on a split, for what the task asks; nullopt if `samples` is 0 or the best answers are unknown.
-// Throws Stopped if `stop` returns true.
+// The ceiling of a task on a split, for its metric. nullopt if `samples` is 0, the best answers are unknown, or no
+// element of the samples has an answer. Throws Stopped if `stop` returns true.
 std::optional<CeilingFigure> measured_ceiling(const Task& task, Split split, int64_t samples, int threads,
                                               const std::function<bool()>& stop = {});
 // Request for the n-gram baseline of a run.

@@ -22,7 +22,7 @@ struct StoredConfig {
   int64_t updates = 0;
 };
 std::string stored_config_text(const StoredConfig& config);  // sealed
-// Throws bad_input that names the file; OtherSchema for an old file without the whole config.
+// Throws bad_input that names the file, OtherSchema for other versions.
 StoredConfig read_stored_config(const std::string& folder, const RunTree& tree = RunTree::disk());
 StoredConfig parse_stored_config(const std::string& text, const std::string& path);
 
@@ -39,8 +39,8 @@ std::string load_result_text(const std::string& folder, const RunTree& tree = Ru
 std::string line_of(const std::string& text, const std::string& key);
 
 // If `path` is the changed config.toml of a run folder, restores it from config.json and returns true. A link of that
-// name is replaced, and the file it leads to is left alone. Throws bad_input
-// if automaton.json of the folder does not match config.json: it would be another run.
+// name is replaced, and the file it leads to is left alone. Throws bad_input if automaton.json of the folder does not
+// match config.json: it would be another run.
 bool restore_config(const std::string& path, FileSystem& files = real_file_system());
 
 }  // namespace sb

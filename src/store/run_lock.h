@@ -46,7 +46,7 @@ class LockWatch {
 class RunLock {
  public:
   // Throws Error(stopped) that names the owner, or cannot_write if the file cannot be created. `watch`: observations of
-  // earlier attempts; without it, only a lock that is certainly stale is taken over.
+  // earlier attempts; without it, a lock is taken over only if it is released or its process no longer exists.
   explicit RunLock(const std::string& path, LockWatch* watch = nullptr);
   ~RunLock();  // releases the lock
   RunLock(RunLock&& other) noexcept;
@@ -61,7 +61,7 @@ class RunLock {
   std::unique_ptr<Holding> holding_;
 };
 
-// Whether the lock of this path is held, without modifying it; nullopt if the owner is on another machine.
+// Whether the lock of this path is held, without modifying it; nullopt if its owner is out of reach (Holder::unknown).
 std::optional<bool> lock_is_held(const std::string& path);
 // The current or last owner; nullopt if there is no readable lock.
 std::optional<LockRecord> lock_record(const std::string& path);

@@ -80,8 +80,8 @@ void remove_partial_files(const std::string& folder, const RunLock& lock, FileSy
   for (const auto& path : stale) files.remove(path);
 }
 
-// Updates whose checkpoint must exist according to the metrics, which are written just before it. The last row is of
-// the last update, counted from 0 or 1.
+// Updates that may have a checkpoint, from the last metric row: metrics are written just before their checkpoint. There
+// are two, since rows of training count updates from 0, and rows of evaluations from 1.
 std::vector<int64_t> updates_spoken_of(const std::string& metrics) {
   try {
     const std::string text = read_if_there(metrics, kMaxMetricsBytes);

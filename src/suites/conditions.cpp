@@ -50,7 +50,7 @@ std::string spelled_as_value(const std::string& key, std::string text) {
     return spelled == "true" ? "on" : spelled == "false" ? "off" : spelled;  // both spell a switch
   } catch (const Error&) {
     if (parameter && parameter->kind == ConfigKey::Kind::text) return toml_quoted(text);
-    if (text.starts_with('[')) std::erase(text, ' ');  // a list of a kind of task
+    if (text.starts_with('[')) std::erase(text, ' ');  // a list that only one kind of task has
     return text;
   }
 }

@@ -18,7 +18,7 @@ struct SuiteTargets {
 // Returns true if the member is one of the three keys, and stores its value. Throws bad_input "[suite.KEY] …" for an
 // invalid value.
 bool take_match_key(std::optional<SuiteTargets>& match, const TomlMember& member);
-// Throws bad_input if a required key is missing or the models are unknown here.
+// Throws bad_input if a required key is missing or `rules` cannot match sizes.
 void check_match(const std::optional<SuiteTargets>& match, const ModelRules& rules);
 
 }  // namespace sb

@@ -15,7 +15,7 @@ namespace sb {
 // Suppose n departures from state s were counted. A class seen after s leads to each of its states with probability
 // count / (n + b). A class never seen after s leads to each of its states with b / (n + b) times the state's share of
 // all elements (b = 0.5); it also counts as forbidden after s.
-// Hypotheses below 1e-4 are dropped. If none of the others explains a frame, the frame counts as a new element of each.
+// Hypotheses with a weight below 1e-4 are dropped. If no hypothesis explains a frame, all take it as a new element.
 struct Baselines {
   double chance = 0;                      // 1 / states
   double majority = 0;                    // the most frequent state of the training samples

@@ -36,10 +36,9 @@ struct Batch {
 };
 
 // Writes frames [from, to) of a row, [to - from][channels]: the dense frames of the batch, or frames made from symbols.
-// Symbols are one-hot; blanks and padding are
-// zero. Real frames get noise: channel c of frame t of sample i adds float(noise) * unit_float(w), where w is word
-// t*channels + c of the stream (seed, split, i, noise). The product is rounded to float before the sum (no FMA), so
-// every device gives the same bits.
+// Symbols are one-hot; blanks and padding are zero. Real frames get noise: channel c of frame t of sample i adds
+// float(noise) * unit_float(w), where w is word t*channels + c of the stream (seed, split, i, noise). The product is
+// rounded to float before the sum (no FMA), so every device gives the same bits.
 void expand_row(const Batch& batch, int row, int from, int to, float* out);
 void expand_frames(const Batch& batch, float* out);  // all of them, [batch][frames][channels]
 

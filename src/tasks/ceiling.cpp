@@ -12,9 +12,9 @@
 namespace sb {
 namespace {
 
-constexpr size_t kRoundSamples = 512;     // most samples held in memory at once
-constexpr double kRoundFrames = 1 << 15;  // a thread
-constexpr double kNotAsked = -1;          // instead of a probability
+constexpr size_t kRoundSamples = 512;     // maximum samples in memory
+constexpr double kRoundFrames = 1 << 15;  // frames per thread
+constexpr double kNotAsked = -1;          // instead of a probability, for an element without an answer
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Means over the asked elements of one sample.
@@ -110,7 +110,7 @@ Ceiling exact_ceiling(const Task& task, const CeilingRequest& request) {
   }
   const double cells = std::accumulate(asked.begin(), asked.end(), 0.0);
   out.asked = static_cast<uint64_t>(cells);
-  const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
+  const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // rounding can exceed 1
   out.accuracy = share_of(accuracy);
   out.stderr_ = accuracy.error();
   out.upper_bound = share_of(upper_bound);

@@ -54,7 +54,7 @@ std::vector<uint16_t> decoded(const TaskFile& file, const RawTokens& raw) {
   return ids;
 }
 
-// Decoded once per file and format: estimates make many tasks of one file.
+// Decodes a file once per format, and caches the tokens, since estimates make many tasks of one file.
 std::shared_ptr<const FileTokens> tokens_of(const TaskFile& file, const std::string& format) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

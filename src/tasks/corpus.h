@@ -1,4 +1,4 @@
-// Tokens of a file, in three parts that no two splits share.
+// Tokens of a file, divided into parts for train, valid and test.
 #pragma once
 #include <memory>
 #include <string>

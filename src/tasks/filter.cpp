@@ -111,7 +111,7 @@ class FilterModel {
   int classes_, length_;
   const int32_t* ids_;  // of the language
   std::vector<Edge> starts_;
-  std::vector<double> own_starts_;  // of starts_, lengths not looked at
+  std::vector<double> own_starts_;  // of starts_, without length conditioning
   std::vector<Edge> edges_;         // of state s: [row_[s], row_[s+1]), ascending by class
   std::vector<int32_t> row_;
   std::vector<double> wrong_;  // [states][classes]

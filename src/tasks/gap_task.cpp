@@ -172,7 +172,7 @@ void GapTask::fill(Split split, std::span<const uint64_t> samples, Batch& out, i
   lay_out(split, states.data(), out, pad_to);
 }
 
-// States [samples][length] of out.samples.
+// Lays out the samples out.samples. `states`: [samples][length].
 void GapTask::lay_out(Split split, const uint16_t* states, Batch& out, int pad_to) const {
   const int length = language_->length();
   const size_t count = out.samples.size();

@@ -303,7 +303,7 @@ Evaluation MetricAccumulator::result() const {
   out.samples = totals_.samples;
   out.loss = out.frames == 0 ? 0 : totals_.loss / static_cast<double>(out.frames);
   out.kl = has_law_ && totals_.laws > 0 ? totals_.kl / static_cast<double>(totals_.laws) : 0;
-  // Samples that ask for nothing have no score.
+  // Samples may have different weights, and a sample that asks for nothing has no score.
   if (!totals_.scores.even() || totals_.scores.count() != static_cast<double>(totals_.samples)) {
     out.stderr_ = totals_.scores.error();
   } else if (totals_.samples > 1) {

@@ -44,7 +44,8 @@ TaskConfig symbols_only(TaskConfig task);
 uint64_t most_counted_samples(const NgramSource& source);
 void expect_samples(uint64_t samples, const char* what);  // throws bad_input if there are none
 
-// Memory: 8 bytes per training element, 16 with more than 127 symbols. Time: one sort of the training elements.
+// Memory: 8 bytes per training element, or 16 if its context and answer need more than 64 bits. Time: one sort of the
+// training elements.
 NgramFigures count_ngrams(const NgramSource& source, const NgramRequest& request);
 NgramFigures count_ngrams(std::shared_ptr<const Language> language, const TaskConfig& task,
                           const NgramRequest& request);

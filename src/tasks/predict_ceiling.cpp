@@ -10,7 +10,7 @@
 namespace sb {
 namespace {
 
-constexpr double kLeast = 1e-30;  // as the metric bounds a prediction
+constexpr double kLeast = 1e-30;  // lower bound of a prediction, as in the metric
 
 constexpr double kNoAnswer = std::numeric_limits<double>::quiet_NaN();
 
@@ -21,7 +21,7 @@ struct PredictFigures {
   double kl = 0, kl_counted = 0, kl_bound = 0;        // means over all elements
 };
 
-// sum_c a(c) ln b(c), b a sum of `frames` predictions
+// Sum over c of a(c) ln(b(c) / frames). `b`: sum of `frames` predictions.
 double cross(const std::vector<double>& a, const std::vector<double>& b, double frames) {
   double sum = 0;
   for (size_t c = 0; c < a.size(); ++c) {
@@ -116,7 +116,7 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
   out.kl_by_position.assign(elements, 0.0);
   RunningMean accuracy, counted, upper_bound, kl, kl_counted, kl_bound;
   std::vector<double> asked(elements, 0.0);  // samples that ask for the element
-  double unit = 0;                           // elements that the first sample with an answer asks for: weight 1
+  double unit = 0;                           // elements with an answer in the first sample that has any: weight 1
   const size_t most = samples_a_round(task, request.split, request.threads);
   const size_t grain = even_grain(most, request.threads);
   for (uint64_t done = 0; done < request.samples;) {
@@ -156,7 +156,7 @@ PredictCeiling predict_ceiling(const Task& task, const CeilingRequest& request) 
     out.by_position[e] = asked[e] == 0 ? kNoAnswer : std::min(1.0, out.by_position[e] / asked[e]);
   while (!out.by_position.empty() && std::isnan(out.by_position.back())) out.by_position.pop_back();
   for (double& value : out.kl_by_position) value /= static_cast<double>(request.samples);
-  const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // sums of shares round up
+  const auto share_of = [](const RunningMean& mean) { return std::min(1.0, mean.mean()); };  // rounding can exceed 1
   out.accuracy = share_of(accuracy);
   out.stderr_ = accuracy.error();
   out.counted = share_of(counted);

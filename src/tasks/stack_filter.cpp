@@ -13,7 +13,7 @@ namespace {
 
 constexpr int32_t kBottom = 0;     // the node below every stack: nonterminal 0, any number of times
 constexpr int16_t kEndSymbol = 0;  // '#'
-constexpr size_t kFewNodes = 64;   // are not worth collecting
+constexpr size_t kFewNodes = 64;   // with fewer nodes, none are removed
 
 // Sorts, and adds the weights of entries with equal keys.
 template <class Entry>
@@ -76,7 +76,7 @@ struct StackFilter::Impl {
   std::vector<Stack> live = {}, next = {};
   std::vector<Push> pushes = {};
   std::vector<Pop> pops = {};
-  std::vector<double> named = {};  // [pre-terminals]: weight of the last frame with a symbol as an element
+  std::vector<double> named = {};  // [pre-terminals]: weight as the answer of the last frame with a symbol
   size_t collect_at = kFewNodes;
   double log_likelihood = 0;
   int frames = 0, shown = 0;  // shown: frames with a symbol
@@ -113,7 +113,7 @@ struct StackFilter::Impl {
     }
   }
 
-  // Every rule of the top that emits the symbol, for every stack whose gap ends here.
+  // Expands every stack whose gap ends here by the rules of its top that emit the symbol.
   void apply_rules(int16_t symbol) {
     std::fill(named.begin(), named.end(), 0.0);
     for (const Stack& s : live) {

@@ -32,7 +32,7 @@ struct TaskKey {
   bool file = false;  // a text that names a file: its content is part of the run id, its path is not
 };
 
-// The key `as_task` of kinds with gaps: paper_task(setup.integer("as_task")) are their gaps.
+// The key `as_task` of kinds with gaps: paper_task() of its value gives their gaps, noise and wrong symbols.
 TaskKey as_task_key();
 
 // A quantity that tests can vary without retraining.

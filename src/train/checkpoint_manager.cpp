@@ -59,7 +59,8 @@ std::optional<int64_t> CheckpointManager::micro_batches_of(const std::map<std::s
   return value && *value >= 1 && run_.config.train.batch % *value == 0 ? value : std::nullopt;
 }
 
-// Uses the number of micro-batches with which the run began, if they fit: only then are the results byte-identical.
+// Resumes with the number of micro-batches of the checkpoint (`before`) if the memory suffices: only then are the
+// results byte-identical.
 void CheckpointManager::keep_split(std::optional<int64_t> before) {
   Trainer& trainer = run_.trainer;
   const int64_t now = trainer.micro_batches_asked();

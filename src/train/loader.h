@@ -27,9 +27,9 @@ struct NoiseOfFrames {
 
 struct TensorBatch {
   Batch frames;
-  at::Tensor input;           // [batch, frames, channels]; undefined for a GPU that makes one-hot frames with noise
-  at::Tensor symbol;          // from these symbols, [batch, frames] int16 (else undefined),
-  NoiseOfFrames noise;        // and these parameters
+  at::Tensor input;           // [batch, frames, channels]; undefined if a GPU makes the frames from symbol and noise
+  at::Tensor symbol;          // [batch, frames] int16; undefined if `input` is defined
+  NoiseOfFrames noise;        // of the frames that a GPU makes
   at::Tensor target;          // [batch * frames] int64: the target of the frame; -1: none
   at::Tensor samples;         // [batch] int64: index of each row's sample
   int64_t real_frames = 0;    // frames with a target, counted on the host to avoid waiting for a device

@@ -69,7 +69,8 @@ void NetworkPredictor::predict_there(const Batch& batch, int from, int to, float
   at::from_blob(probabilities, sizes, at::kFloat).copy_(pinned);
 }
 
-// Dense frames [batch, frames, channels] of the parameters' type. For a GPU, only symbols are copied.
+// Frames [batch, frames, channels] of the parameters' type, on their device. One-hot frames are made on a GPU, so that
+// only symbols are copied there.
 at::Tensor NetworkPredictor::frames_there(const Batch& batch) const {
   const at::Tensor flat = network_.parameters().flat();
   if (flat.device().is_cpu() || !batch.dense.empty())

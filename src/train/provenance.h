@@ -4,7 +4,8 @@
 
 namespace sb {
 
-// Fills everything but the times, which the run adds.
+// Fills everything that depends only on program and machine; `device` is "cpu". The caller adds the GPU's name, times,
+// and what depends on the run.
 Provenance provenance();
 
 }  // namespace sb

@@ -34,7 +34,7 @@ struct RunContext {
 
   int64_t done = 0;             // updates made, with their results read
   bool evaluated = false;       // whether the network was evaluated after the last update
-  double loss = 0, valid = -1;  // last training loss and validation accuracy
+  double loss = 0, valid = -1;  // last training loss; last accuracy or squared error on valid
   Spent spent;                  // total_seconds: only of earlier processes
   const double prepared;        // seconds that PreparedRun took, before `began`
   const Clock::time_point began = Clock::now();

@@ -22,7 +22,7 @@ int recorded(const Batch& batch) {
   return std::min(batch.elements, recorded_elements);
 }
 
-// Number of frames that the recorded elements need, over all rows.
+// Number of leading frames that contain the recorded elements of every row.
 int frames_needed(const Batch& batch) {
   int most = 0;
   for (int b = 0; b < batch.batch; ++b) {

@@ -11,7 +11,7 @@ namespace sb {
 
 class Writer {
  public:
-  explicit Writer(bool asynchronous);  // on a worker thread
+  explicit Writer(bool asynchronous);  // true: writes on a worker thread
   ~Writer();                           // waits for all writes; ignores errors
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;

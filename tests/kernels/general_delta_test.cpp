@@ -113,6 +113,32 @@ TEST_F(GeneralDelta, TheGatedDeltaRuleIsASpecialCase) {
   EXPECT_LE(relative_error(general.state, scalar.state), 1e-12);
 }
 
+// One tensor is k and write, as in KDA and Gated DeltaNet-2.
+TEST_F(GeneralDelta, RuleThatWritesItsKeysEqualsTheLoop) {
+  const std::vector<std::string> operands = {"q", "k", "v", "erase", "g", "state"};
+  for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay}) {
+    const Recurrence shared = [&](const Tensors& x) {
+      return general_delta_rule({x[0], x[1], x[2], x[3], x[1], x[4]}, 0.25, from, x[5]);
+    };
+    const auto given = [&](const Case& c) {
+      const Tensors x = inputs(c);
+      return Tensors{x[0], x[4], x[2], x[3], x[5], x[6]};
+    };
+    for (const int64_t decays : {1, 2})
+      for (const int64_t T : {1, 16, 17, 65, 150}) {
+        const Case c{2, T, 2, T == 65 ? 81 : 16, T == 150 ? 40 : 24, decays, 2, from};
+        const Results loop = run(on_naive(shared), given(c), operands, at::kDouble);
+        expect_close(run(shared, given(c), operands, at::kDouble), loop, 1e-10, text(c));
+        expect_close(run(on_aten(shared), given(c), operands, at::kDouble), loop, 1e-10, text(c));
+      }
+    expect_slopes_match(shared, given({1, 70, 2, 5, 3, 2, 1, from}), operands, 1e-6);
+    const Case c{2, 130, 2, 64, 96, 2, 1, from};
+    const Tensors x = inputs(c);
+    const auto apart = general_delta_rule({x[0], x[4], x[2], x[3], x[4].clone(), x[5]}, 0.25, from, x[6]);
+    EXPECT_LE(relative_error(shared(given(c)).out, apart.out), 1e-12);
+  }
+}
+
 TEST_F(GeneralDelta, SequenceCutAnywhereEqualsTheWhole) {
   for (const EraseFrom from : {EraseFrom::after_decay, EraseFrom::before_decay}) {
     const Tensors x = inputs({2, 90, 2, 16, 40, 2, 1, from});

@@ -4,6 +4,8 @@
 // <= i:
 //   A_ij = e_i . (r_i/c_j w_j), E_ij = e_i . (r_i/c_j k_j), j < i;   P_ij = q_i . (c_i/c_j k_j), Q_ij the same of w
 //   (I + A) R = (r e) S + E V;   O = (c q) S + P V - Q R;   S+ = c_end S + (c_end/c k)^T V - (c_end/c w)^T R
+// If keys are written (w = k), only D = V - R is needed:
+//   (I + A) D = V - (r e) S;   O = (c q) S + P D;   S+ = c_end S + (c_end/c k)^T D
 // Ratios of decays are products of factors <= 1, never quotients. The backward pass solves (I + A)^T Z = dR.
 #pragma once
 #include <cstdint>
@@ -18,7 +20,7 @@ template <class T>
 struct GeneralDeltaHead {
   int64_t steps, K, V;
   double scale;
-  bool erase_first;
+  bool erase_first, writes_keys;  // the latter: `write` equals k, and is not read; dk holds both gradients
   const T *q, *k, *v, *erase, *write, *g;
   int64_t q_stride, k_stride, v_stride, erase_stride, write_stride, g_stride;  // between steps
   T* states;  // [chunks + 1, padded K, padded V] if keep_states, else one such matrix

@@ -69,15 +69,18 @@ class ChannelDelta : public Mixer {
     if (strength_ == Strength::per_head) {
       const auto b = sigmoid_gate(parts[3], largest);
       context.record("write", b);
-      const auto keys = delta_keys(rule.k, b);
       rule.v = heads_of(qk_v[1], h);
-      rule.erase = keys.erase;
-      rule.write = keys.write;
-      // beta k v^T, with the factor on the narrower operand if products are rounded anyway
-      if (in_.copy().defined())
+      // beta k both erases and writes. With GPU kernels for bfloat16, three tensors of one pass need no sum of
+      // gradients.
+      if (in_.copy().defined()) {
+        const auto keys = delta_keys(rule.k, b);
+        rule.erase = keys.erase;
+        rule.write = keys.write;
         rule.k = keys.key;
-      else
-        rule.v = scale_heads(rule.v, b);
+      } else {
+        rule.erase = rule.k;
+        rule.write = rule.k = scale_heads(rule.k, b);
+      }
     } else {
       if (context.gates) context.record("write", sigmoid_gate(parts[4], 1));
       rule.v = heads_of(gate_sigmoid(qk_v[1], parts[4]), h);

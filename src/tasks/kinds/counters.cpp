@@ -54,8 +54,8 @@ class CountersLanguage final : public Language {
         "counters\nseed = {}\ntypes = {}\nshare = {}\nchildren = {}\npasses = {}\ncount = {}\nlength = {}\n", c_.seed,
         c_.types, c_.share, c_.children, c_.passes, c_.count, c_.length);
   }
-  // Block e of the PhiloxStream (seed, split, index, symbol) decides element e in the first pass: by the first word w,
-  // the string ends before e if (w * (count - n + 1) >> 32) is 0, n symbols so far; else the second selects a type.
+  // Block e of the PhiloxStream (seed, split, index, symbol) decides element e of a first pass. After n > 0 symbols,
+  // the string ends before e if (w * (count - n + 1) >> 32) is 0 for the first word w. Else the second selects a type.
   void draw(Split split, uint64_t first, size_t count, uint16_t* states) const override {
     for (size_t i = 0; i < count; ++i) {
       const PhiloxStream stream(c_.seed, static_cast<uint32_t>(split), first + i, Purpose::symbol);
@@ -128,7 +128,7 @@ class CountersLanguage final : public Language {
     head_.push_back(size == 1 ? type : head_.empty() ? -1 : head_[prefix]);
     rest_.push_back(size <= 1 ? 0 : child(static_cast<size_t>(rest_[prefix]), type));
   }
-  // The node one type longer. It exists if `prefix` ends as another one to which this type was added, or is empty.
+  // The node of `prefix` with one more type. It exists if `prefix` is empty, or ends like a node that got this type.
   int32_t child(size_t prefix, int type) const {
     int32_t node = first_[prefix];
     while (type_[static_cast<size_t>(node)] != type) ++node;
@@ -176,10 +176,10 @@ class CountersLanguage final : public Language {
   CountersConfig c_;
   std::vector<int32_t> type_, prefix_, size_;  // [nodes]: last type, the node without it, length
   std::vector<int32_t> head_, rest_;           // [nodes]: first type, the node without it
-  std::vector<int32_t> first_;                 // [nodes shorter than count + 1]: first node with one type more
+  std::vector<int32_t> first_;                 // [nodes shorter than `count`, and one more]: first child of each
   size_t last_ = 0;                            // first state of the last pass
   std::vector<int32_t> symbols_, ids_;
-  std::vector<int32_t> next_;  // [states]: what follows if the string ends in the first pass, or in a later pass
+  std::vector<int32_t> next_;  // [states]: next state once the first pass has ended; 0: a new string begins
 };
 
 // The exact filter's distribution of the next symbol.

@@ -55,7 +55,8 @@ class FlipFlop final : public Task {
   double mean_frames(Split) const override { return 2 * length_; }
 
   // Block e of the stream decides pair e. Its first word selects ignore, else the highest bit of the second selects
-  // read, else the instruction is write. The highest bit of the third is the bit to show, except after read.
+  // read, else the instruction is write. But the first instruction is always write, and the last always read. The
+  // highest bit of the third word is the bit to show, except after read.
   using Task::fill;
   void fill(Split split, std::span<const uint64_t> samples, Batch& out, int pad_to) const override {
     begin_plain_batch(shape(), split, samples, pad_to, out);

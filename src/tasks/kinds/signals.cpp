@@ -29,14 +29,14 @@ struct SignalConfig {
   int64_t states() const {
     return int64_t{grammar.vocab} - grammar.ambiguities + int64_t{grammar.ambiguities} * grammar.depth;
   }
-  // start_states follows from the others, and density is never set.
+  // Whether both give the same automaton: start_states follows from these keys, and density is never set.
   bool has_automaton_of(const SignalConfig& other) const {
     const GrammarConfig &a = grammar, &b = other.grammar;
     return std::tie(a.vocab, a.ambiguities, a.depth, a.seed) == std::tie(b.vocab, b.ambiguities, b.depth, b.seed);
   }
 };
 
-// Normal numbers are drawn in pairs: `count`, or one more.
+// Rounds up to an even number, since normal numbers are drawn in pairs.
 size_t in_pairs(size_t count) {
   return (count + 1) / 2 * 2;
 }
@@ -47,7 +47,7 @@ struct Emitter {
       : c(config),
         automaton(std::move(drawn)),
         means(in_pairs(static_cast<size_t>(automaton->vocab * config.dimensions))) {
-    // The purpose that samples do not use.
+    // Samples do not use this purpose.
     WordStream words(PhiloxStream(c.grammar.seed, 0, 0, Purpose::noise));
     normal_pairs(words, means.size() / 2, means.data());
   }
@@ -106,7 +106,7 @@ class SignalFilter final : public Oracle {
   void dense_frame(const float* y) override {
     next_.clear();
     measured_.assign(static_cast<size_t>(symbols_) + 1, 0);
-    const int none = symbols_;  // instead of a symbol: a pause, or before the first frame
+    const int none = symbols_;  // index for no symbol: a pause, or before the first frame
     if (first_) {
       start(none, 1, emitter_->automaton->end, y);
     } else {
@@ -147,7 +147,7 @@ class SignalFilter final : public Oracle {
     });
   }
 
-  // From the mean of a frame with symbol `now`, given that the frame before had `shown`; either may be none.
+  // Squared distance of y from its mean, if it shows symbol `now` and the frame before `shown`; either may be none.
   double distance(int shown, int now, const float* y) {
     double* row = distances_.data() + static_cast<size_t>(shown) * static_cast<size_t>(symbols_ + 1);
     if (measured_[static_cast<size_t>(shown)] == 0) {
@@ -189,7 +189,7 @@ class SignalFilter final : public Oracle {
   int symbols_;
   std::vector<Hypothesis> live_, next_;
   std::vector<double> before_;     // the last frame
-  std::vector<double> distances_;  // [symbols + 1][symbols + 1], rows that are measured_
+  std::vector<double> distances_;  // [symbols + 1][symbols + 1]; valid in rows that are measured_
   std::vector<char> measured_;
   bool first_ = true;
 };
@@ -297,7 +297,7 @@ class Signals final : public Task {
     }
   }
 
-  static constexpr size_t kDrawnNumbers = 512;  // at a time, at least those of one frame
+  static constexpr size_t kDrawnNumbers = 512;  // maximum numbers drawn at a time, unless a frame has more
   std::shared_ptr<const Emitter> emitter_;
   int frames_;
   GapConfig train_, test_;

@@ -23,8 +23,8 @@ struct TextConfig {
   double probability = 0;  // of a span after a true token
   int span_min = 0, span_max = 0;
   Distractor distractor = Distractor::random;
-  // True tokens since the end of the last span, counting the current one, at which the next is asked for; 0:
-  // everywhere.
+  // The next token is asked for only at the true token with this number since the last span, counted from 1; 0: at
+  // every true token.
   int train_distance = 0, test_distance = 0;
 
   size_t window() const { return static_cast<size_t>(length) + 1; }  // true tokens that a sample may need
@@ -70,7 +70,7 @@ class Drawer {
     const Distractor kind =
         c_.distractor == Distractor::mixed ? static_cast<Distractor>(words.below(3)) : c_.distractor;
     const auto n = static_cast<size_t>(kind == Distractor::repeated_text ? std::min<size_t>(span, next - start) : span);
-    // Beyond the tokens of the sample, and around the end of the part.
+    // A random place outside of the sample's tokens; positions wrap around at the end of the part.
     const size_t other =
         kind == Distractor::other_text ? start + c_.window() + words.below_large(part_.size - c_.window() - n + 1) : 0;
     for (size_t i = 0; i < n; ++i) {
@@ -143,7 +143,7 @@ class Text final : public Task {
   }
 
  private:
-  static constexpr double kLeastAsked = 0.01;  // a sample
+  static constexpr double kLeastAsked = 0.01;  // minimum expected number of answers per sample
   TextConfig c_;
   std::shared_ptr<const Corpus> corpus_;
   std::string format_;

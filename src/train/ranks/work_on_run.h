@@ -19,7 +19,7 @@ struct WorkHooks {
   std::function<std::shared_ptr<void>()> display;
   std::function<void(bool begins)> saving;          // as in TrainHooks
   std::function<void()> kept;                       // the run has a result, which is kept
-  std::function<void(const std::string&)> waiting;  // for the owner of the run's lock; one line
+  std::function<void(const std::string&)> waiting;  // another process holds the run's lock; one line
   std::function<void(const std::string&)> warning;  // one line
   std::function<void()> begins;                     // training is about to begin
   std::function<void(const TrainProgress&)> progress;

@@ -26,6 +26,7 @@ GeneralDeltaHead<T> general_delta_head(const op::GeneralDelta& op, const Tensors
   head.V = in[2].size(3);
   head.scale = op.scale;
   head.erase_first = op.erase_first;
+  head.writes_keys = op.writes_keys;
   head.q = start(in[0]);
   head.k = start(in[1]);
   head.v = start(in[2]);
@@ -80,7 +81,8 @@ Tensors general_delta_back(const op::GeneralDelta& op, const kernels::Back& back
   const Tensor d_out = back.d_out[0].defined() ? rows_of(back.d_out[0]) : at::zeros({B, steps, H, V}, v.options());
   const Tensor d_state = start_states(back.d_out[1], B, H, K, V, 1, v.options());
   Tensors grads;
-  for (size_t i = 0; i < 6; ++i) grads.push_back(gradient_of(back, i, in[i].sizes(), v.options()));
+  for (size_t i = 0; i < 6; ++i)
+    grads.push_back(i == 4 && op.writes_keys ? Tensor() : gradient_of(back, i, in[i].sizes(), v.options()));
   with_type_of(v, [&](auto type) {
     using T = decltype(type);
     for_each_task<T>(B * H, general_delta_scratch<T>(K, V), [&](int64_t task, Arena<T>& arena) {
@@ -94,13 +96,13 @@ Tensors general_delta_back(const op::GeneralDelta& op, const kernels::Back& back
       grad.dk = start(grads[1]);
       grad.dv = start(grads[2]);
       grad.d_erase = start(grads[3]);
-      grad.d_write = start(grads[4]);
+      grad.d_write = op.writes_keys ? nullptr : start(grads[4]);
       grad.dg = start(grads[5]);
       grad.dq_stride = grads[0].stride(1);
       grad.dk_stride = grads[1].stride(1);
       grad.dv_stride = grads[2].stride(1);
       grad.d_erase_stride = grads[3].stride(1);
-      grad.d_write_stride = grads[4].stride(1);
+      grad.d_write_stride = op.writes_keys ? 0 : grads[4].stride(1);
       grad.dg_stride = grads[5].stride(1);
       general_delta_backward(general_delta_head<T>(op, in, task, states), grad, arena);
     });
