@@ -45,6 +45,33 @@ void gate_silu_backward(int64_t rows, int64_t n, const RowStarts<T>& gy, const R
 }
 
 template <class T>
+void gate_sigmoid_forward(int64_t rows, int64_t n, const RowStarts<T>& y, const RowStarts<T>& z, T scale, T* to) {
+  const Vec<T> factor(scale);
+  for_rows(rows, n, [&](int64_t r) {
+    const T *a = y[r], *b = z[r];
+    simd::for_packs<T, simd::kWide>(
+        n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+          io.store(to + r * n + i, factor * io.load(a + i) * simd::sigmoid(io.load(b + i)));
+        });
+  });
+}
+template <class T>
+void gate_sigmoid_backward(int64_t rows, int64_t n, const RowStarts<T>& gy, const RowStarts<T>& y,
+                           const RowStarts<T>& z, T scale, const RowTargets<T>& dy, const RowTargets<T>& dz) {
+  const Vec<T> factor(scale), one(T(1));
+  for_rows(rows, n, [&](int64_t r) {
+    const T *g = gy[r], *a = y[r], *b = z[r];
+    T *to_y = dy[r], *to_z = dz[r];
+    simd::for_packs<T, simd::kWide>(
+        n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+          const auto sig = simd::sigmoid(io.load(b + i)), d = factor * io.load(g + i) * sig;
+          io.store(to_z + i, d * io.load(a + i) * (one - sig));
+          io.store(to_y + i, d);
+        });
+  });
+}
+
+template <class T>
 void gate_swish_forward(int64_t rows, int64_t n, const RowStarts<T>& ab, T beta, T* to) {
   const Vec<T> slope(beta);
   for_rows(rows, n, [&](int64_t r) {
@@ -138,15 +165,18 @@ void log_sigmoid_backward(int64_t rows, int64_t n, const RowStarts<T>& gy, const
   });
 }
 
-#define SB_INSTANTIATE(T)                                                                                             \
-  template void gate_silu_forward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, T*);                    \
-  template void gate_silu_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, const RowStarts<T>&,   \
-                                   T*, T*);                                                                           \
-  template void gate_swish_forward(int64_t, int64_t, const RowStarts<T>&, T, T*);                                     \
-  template double gate_swish_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, T, T*);             \
-  template void softplus_bias_forward(int64_t, int64_t, const RowStarts<T>&, const T*, T*);                           \
-  template void softplus_bias_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, const T*, T*, T*); \
-  template void log_sigmoid_forward(int64_t, int64_t, const RowStarts<T>&, T, T*);                                    \
+#define SB_INSTANTIATE(T)                                                                                              \
+  template void gate_silu_forward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, T*);                     \
+  template void gate_silu_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, const RowStarts<T>&,    \
+                                   T*, T*);                                                                            \
+  template void gate_sigmoid_forward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, T, T*);               \
+  template void gate_sigmoid_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, const RowStarts<T>&, \
+                                      T, const RowTargets<T>&, const RowTargets<T>&);                                  \
+  template void gate_swish_forward(int64_t, int64_t, const RowStarts<T>&, T, T*);                                      \
+  template double gate_swish_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, T, T*);              \
+  template void softplus_bias_forward(int64_t, int64_t, const RowStarts<T>&, const T*, T*);                            \
+  template void softplus_bias_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, const T*, T*, T*);  \
+  template void log_sigmoid_forward(int64_t, int64_t, const RowStarts<T>&, T, T*);                                     \
   template void log_sigmoid_backward(int64_t, int64_t, const RowStarts<T>&, const RowStarts<T>&, T, T*);
 SB_INSTANTIATE(float)
 SB_INSTANTIATE(double)

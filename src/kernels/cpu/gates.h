@@ -1,4 +1,4 @@
-// Elementwise functions of one or two tensors. Results [rows, width] are contiguous.
+// Elementwise functions of one or two tensors. Results [rows, width] are contiguous, except RowTargets.
 #pragma once
 #include "kernels/cpu/rows.h"
 
@@ -9,6 +9,11 @@ void gate_silu_forward(int64_t rows, int64_t width, const RowStarts<T>& y, const
 template <class T>
 void gate_silu_backward(int64_t rows, int64_t width, const RowStarts<T>& gy, const RowStarts<T>& y,
                         const RowStarts<T>& z, T* dy, T* dz);
+template <class T>
+void gate_sigmoid_forward(int64_t rows, int64_t width, const RowStarts<T>& y, const RowStarts<T>& z, T scale, T* out);
+template <class T>
+void gate_sigmoid_backward(int64_t rows, int64_t width, const RowStarts<T>& gy, const RowStarts<T>& y,
+                           const RowStarts<T>& z, T scale, const RowTargets<T>& dy, const RowTargets<T>& dz);
 // A row of ab has 2 * width elements: a, then b.
 template <class T>
 void gate_swish_forward(int64_t rows, int64_t width, const RowStarts<T>& ab, T beta, T* out);

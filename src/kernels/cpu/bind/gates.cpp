@@ -28,6 +28,28 @@ Tensors gate_silu_back(const op::GateSilu&, const kernels::Back& back) {
   return {dy, dz};
 }
 
+// y, z
+Tensors gate_sigmoid(const op::GateSigmoid& op, const Tensors& in, Tensors* saved) {
+  const Tensor out = fresh_like(in[0]);
+  with_type_of(out, [&](auto type) {
+    using T = decltype(type);
+    const Rows<T> y(in[0]), z(in[1]);
+    gate_sigmoid_forward(y.count(), y.width(), y.starts(), z.starts(), static_cast<T>(op.scale), out.data_ptr<T>());
+  });
+  if (saved) *saved = in;
+  return {out};
+}
+Tensors gate_sigmoid_back(const op::GateSigmoid& op, const kernels::Back& back) {
+  const Tensor dy = row_gradient_of(back, 0, back.saved[0]), dz = row_gradient_of(back, 1, back.saved[1]);
+  with_type_of(dy, [&](auto type) {
+    using T = decltype(type);
+    const Rows<T> g(back.d_out[0]), y(back.saved[0]), z(back.saved[1]), to_y(dy), to_z(dz);
+    gate_sigmoid_backward(y.count(), y.width(), g.starts(), y.starts(), z.starts(), static_cast<T>(op.scale),
+                          to_y.targets(), to_z.targets());
+  });
+  return {dy, dz};
+}
+
 // ab, beta
 Tensors gate_swish(const op::GateSwish&, const Tensors& in, Tensors* saved) {
   std::vector<int64_t> sizes = in[0].sizes().vec();

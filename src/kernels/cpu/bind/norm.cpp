@@ -16,13 +16,6 @@ Tensor gain_for(const op::RowNorm& op, const Tensor& gain, const Tensor& x) {
   return op.gate == NormGate::none ? gain : at::ones({x.size(-1)}, x.options());
 }
 
-// Memory for a gradient that Rows can write to
-Tensor rows_for(const kernels::Back& back, size_t input, const Tensor& like) {
-  const Tensor x = gradient_of(back, input, like);
-  const bool copied = with_type_of(x, [&](auto type) { return Rows<decltype(type)>(x).is_copy_of(x); });
-  return copied ? fresh_like(like) : x;
-}
-
 // The tensors of a norm and its rows.
 template <class T>
 struct NormInput {
@@ -53,7 +46,8 @@ Tensors row_norm(const op::RowNorm& op, const Tensors& in, Tensors* saved) {
 Tensors row_norm_back(const op::RowNorm& op, const kernels::Back& back) {
   const Tensor &x = back.saved[0], &gain_in = back.saved[1], &gate = back.saved[2], &scales = back.saved[3];
   const bool gated = op.gate != NormGate::none;
-  const Tensor gain = gain_for(op, gain_in, x), dx = rows_for(back, 0, x), d_gate = gated ? rows_for(back, 2, x) : dx;
+  const Tensor gain = gain_for(op, gain_in, x), dx = row_gradient_of(back, 0, x),
+               d_gate = gated ? row_gradient_of(back, 2, x) : dx;
   const Tensor d_gain = gain_in.defined() ? fresh({x.size(-1)}, x.options()) : Tensor();
   with_type_of(x, [&](auto type) {
     using T = decltype(type);

@@ -28,6 +28,12 @@ Tensor gradient_of(const kernels::Back& back, size_t input, at::IntArrayRef size
   return fits ? place : fresh(sizes, options);
 }
 
+Tensor row_gradient_of(const kernels::Back& back, size_t input, const Tensor& like) {
+  const Tensor x = gradient_of(back, input, like);
+  const bool copied = with_type_of(x, [&](auto type) { return Rows<decltype(type)>(x).is_copy_of(x); });
+  return copied ? fresh_like(like) : x;
+}
+
 Tensor sum_in_order(const Tensor& parts) {
   if (parts.size(0) == 1) return parts.select(0, 0);
   const Tensor from = parts.contiguous(), out = fresh(parts.sizes().slice(1), parts.options());

@@ -86,6 +86,9 @@ class Rows {
   int64_t count_ = 0, width_ = 0, inner_ = 1, inner_stride_ = 0, outer_stride_ = 0;
 };
 
+// Returns memory for an input's gradient to which Rows can write.
+at::Tensor row_gradient_of(const kernels::Back& back, size_t input, const at::Tensor& like);
+
 at::Tensor sum_in_order(const at::Tensor& parts);  // over the first axis
 
 // Returns [B H, slots, padded K, padded V] with `state` [B,H,K,V] (undefined: zeros), padded by zeros, in slot 0.
