@@ -17,6 +17,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/program.h"
@@ -192,6 +193,9 @@ class RunOutput {
       tell({"waiting", 0, config_.values.train.updates, 0, -1});
     };
     out.warning = [this](const std::string& line) { say("warning: " + line); };
+    out.resumed = [this](int64_t updates) {
+      if (!machine_) say(formatted("[train] resuming after update {} of {}", updates, config_.values.train.updates));
+    };
     out.begins = warn_about_slow_blas;
     out.progress = [this](const TrainProgress& p) { tell(in_words(p)); };
     if (!machine_) out.tick = [this](bool stopping) { tick(stopping); };

@@ -35,15 +35,21 @@ std::string other_layers(const ScaleVerdict& stratum, const ComparisonVerdict& o
   return formatted("{} layer{}", own, own == 1 ? "" : "s");
 }
 
-std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
+std::string unusual_training(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
   const auto usual = stratum.scale->results.find("train.updates");
   const int64_t updates = one.figures.updates;
-  const bool same = updates == 0 || (usual != stratum.scale->results.end() && usual->second == std::to_string(updates));
-  std::string out = where_text(stratum);
+  std::vector<std::string> parts;
   if (one.comparison->keys_at(stratum.scale->name).contains("grammar.vocab") && one.figures.states > 0)
-    out += formatted(", {} states", one.figures.states);
-  if (const std::string layers = other_layers(stratum, one); !layers.empty()) out += ", " + layers;
-  return same ? out : formatted("{}, {} updates", out, grouped(static_cast<uint64_t>(updates)));
+    parts.push_back(formatted("{} states", one.figures.states));
+  if (const std::string layers = other_layers(stratum, one); !layers.empty()) parts.push_back(layers);
+  if (updates != 0 && (usual == stratum.scale->results.end() || usual->second != std::to_string(updates)))
+    parts.push_back(formatted("{} updates", grouped(static_cast<uint64_t>(updates))));
+  return joined(parts, ", ");
+}
+
+std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one) {
+  const std::string unusual = unusual_training(stratum, one);
+  return where_text(stratum) + (unusual.empty() ? "" : ", " + unusual);
 }
 
 std::string first_figure(const ComparisonVerdict& one) {

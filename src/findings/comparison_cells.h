@@ -9,8 +9,10 @@
 namespace sb {
 
 std::string where_text(const ScaleVerdict& stratum);  // "corrected, small"
-// The same, with the number of states of another grammar, and of layers and updates if they are not those of the scale:
-// "corrected, small, 2 layers, 900 updates".
+// The number of states of another grammar, and of layers and updates if they are not those of the scale: "2 layers, 900
+// updates". Empty if nothing differs.
+std::string unusual_training(const ScaleVerdict& stratum, const ComparisonVerdict& one);
+// "corrected, small, 2 layers, 900 updates"
 std::string where_text(const ScaleVerdict& stratum, const ComparisonVerdict& one);
 // "2 layers" if the runs have another number than the scale.
 std::string other_layers(const ScaleVerdict& stratum, const ComparisonVerdict& one);

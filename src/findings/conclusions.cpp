@@ -62,13 +62,6 @@ bool is_counted_only(const ScaleVerdict& stratum) {
   return stratum.with_runs > 0 && stratum.is_counted();
 }
 
-// "claims 1, 2 and 8"
-std::string numbers_text(const std::vector<std::string>& titles) {
-  std::vector<std::string> numbers;
-  for (const auto& title : titles) numbers.push_back(title.substr(0, title.find(' ')));
-  return formatted("claim{} {}", titles.size() == 1 ? "" : "s", and_list(numbers));
-}
-
 }  // namespace
 
 bool Conclusions::has_runs() const {
@@ -99,12 +92,29 @@ std::vector<Conclusions> conclusions_of(const std::vector<ClaimVerdict>& verdict
   return out;
 }
 
+std::string numbers_text(const std::vector<std::string>& titles) {
+  std::vector<int> numbers;
+  for (const auto& title : titles) numbers.push_back(std::stoi(title));
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<std::string> words;
+  for (const int number : numbers) words.push_back(std::to_string(number));
+  return formatted("claim{} {}", titles.size() == 1 ? "" : "s", and_list(words));
+}
+
+std::vector<std::string> counted_claims(const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<std::string> out;
+  for (const auto& verdict : verdicts)
+    if (verdict.claim->number > 0 && std::any_of(verdict.scales.begin(), verdict.scales.end(), is_counted_only))
+      out.push_back(numbered_title(*verdict.claim));
+  return out;
+}
+
 std::string claims_text(const std::vector<std::string>& titles) {
   return formatted("claim{} {}", titles.size() == 1 ? "" : "s", joined(titles, "; "));
 }
 
 std::string conclusion_notes(const Rows& rows, const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
-  std::vector<std::string> lines, counted;
+  std::vector<std::string> lines;
   for (const auto& all : conclusions_of(verdicts))
     if (!all.blocked.empty() && all.several_grammars)
       lines.push_back(formatted(
@@ -112,10 +122,6 @@ std::string conclusion_notes(const Rows& rows, const Claims& claims, const std::
           "ceiling, have a model below the n-gram on a grammar, depend on settings that are open, or have effects too "
           "close to the smallest difference that matters.",
           code(all.place->scale->name), all.place->protocol, numbers_text(all.blocked)));
-  for (const auto& verdict : verdicts)
-    if (verdict.claim->number > 0 && std::any_of(verdict.scales.begin(), verdict.scales.end(), is_counted_only))
-      counted.push_back(numbered_title(*verdict.claim));
-  if (!counted.empty()) lines.push_back(formatted("Counted, without training: {}.", numbers_text(counted)));
   if (const std::string line = caveat(claims, choices_of(rows, claims)); !line.empty()) lines.push_back(line);
   return lines.empty() ? "" : "\n" + bullets(lines);
 }

@@ -105,22 +105,22 @@ std::string new_best(const ResultsTable& table, int task) {
     }
   }
   if (as_run == with_better || most_with_better - most <= order_gap) return "";
-  return formatted(" The best of all is {} in such a run ({}), not {} ({}).", with_better->name,
-                   share(most_with_better), as_run->name, share(most));
+  return formatted(" With them, the best model is {} ({}), not {} ({}).", with_better->name, share(most_with_better),
+                   as_run->name, share(most));
 }
 
-// What a deviation costs, grouped by task and scale.
-std::string cost_of(const ClaimVerdict& verdict) {
+// What a deviation costs (sign -1) or gains (1), where it is at least a point, grouped by task and scale.
+std::string effects_of(const ClaimVerdict& verdict, int sign) {
   std::vector<std::string> places;
   std::map<std::string, std::vector<std::string>> by_place;
   for (const auto& stratum : verdict.scales)
     for (const auto& one : stratum.comparisons) {
-      if (one.effect.n == 0 || one.failed() || one.effect.mean > -costly) continue;
+      if (one.effect.n == 0 || one.failed() || sign * one.effect.mean < costly) continue;
       const std::string place =
           formatted("on task {} at {} ({} grammar{}{})", one.comparison->task, code(stratum.scale->name), one.effect.n,
                     one.effect.n == 1 ? "" : "s", one.interval ? "" : ", no interval");
       if (!by_place.contains(place)) places.push_back(place);
-      by_place[place].push_back(formatted("{} points for {}", fixed(-one.effect.mean * 100, 1),
+      by_place[place].push_back(formatted("{} points for {}", fixed(sign * one.effect.mean * 100, 1),
                                           model_title(one.comparison->a.front().model)));
     }
   for (auto& place : places) place = formatted("{} {}", and_list(by_place[place]), place);
@@ -145,7 +145,7 @@ Measured measured_on(const ClaimVerdict& verdict) {
 
 // The faults that were measured to cost at least 1 point, and those that were not measured.
 std::string costs(const std::vector<ClaimVerdict>& deviations) {
-  std::vector<std::string> lost, unmeasured;
+  std::vector<std::string> lost, gained, unmeasured;
   size_t measured = 0, one_model = 0, at_paper = 0;
   for (const auto& verdict : deviations) {
     if (!verdict.claim->in_code) continue;
@@ -156,7 +156,8 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
       ++measured;
     one_model += on.models.size() == 1;
     at_paper += on.scales.contains("paper");
-    if (auto text = cost_of(verdict); !text.empty()) lost.push_back(std::move(text));
+    if (auto text = effects_of(verdict, -1); !text.empty()) lost.push_back(std::move(text));
+    if (auto text = effects_of(verdict, 1); !text.empty()) gained.push_back(std::move(text));
   }
   if (measured == 0) return "";
   std::string out =
@@ -166,6 +167,9 @@ std::string costs(const std::vector<ClaimVerdict>& deviations) {
            ? "None costs a point."
            : formatted("{} at least a point in some runs. {}.",
                        lost.size() == 1 ? "One costs" : formatted("{} cost", lost.size()), joined(lost, ". ")));
+  if (!gained.empty())
+    out += formatted(" {} at least a point. {}.",
+                     gained.size() == 1 ? "One gains" : formatted("{} gain", gained.size()), joined(gained, ". "));
   if (!unmeasured.empty()) out += formatted(" Not measured: {}.", joined(unmeasured, "; "));
   return out + " The [details](findings/details.md#deviations-from-the-published-protocol) list models and scales.";
 }
@@ -260,9 +264,11 @@ PaperComparison corrections_text(const Rows& rows, const Claims& claims, const R
       moved.empty() ? formatted("No model moves by more than {} points.", far)
                     : formatted("More than {} points: {}.", far, joined(moved, "; ")),
       precisions.empty() ? "" : " " + joined(precisions, " "),
-      unexplained ? " Learning rates and residuals change too; the causes of the other changes were not measured "
-                    "separately."
-                  : "");
+      (unexplained ? std::string(" Learning rates and residuals change too; the causes of the other changes were not "
+                                 "measured separately.")
+                   : "") +
+          (most_grammars == 1 ? " Each number compares two single runs; the spread between runs was not measured."
+                              : ""));
   out.text = formatted(
                  "Besides the faults, the learning rate changes for most models and the residual for some. They were "
                  "chosen at `{}`, or lowered here because training failed, so others may be better at this scale. The "

@@ -109,7 +109,7 @@ void Gatherer::name_missing_arms(Figures& out) const {
     for (const int task : {c_.from, c_.task}) {
       if (task == 0 || (c_.from > 0 ? tasks[arm].contains(std::to_string(task)) : !tasks[arm].empty())) continue;
       out.missing.push_back(
-          formatted("{} on {}", arms_[arm].text(), c_.kind.empty() ? formatted("task {}", task) : c_.kind) + where +
+          formatted("{} on {}", arms_[arm].text(), c_.from > 0 ? formatted("task {}", task) : c_.place_text()) + where +
           (begun > 0 ? formatted(", of which {} {} begun and not finished", begun, begun == 1 ? "is" : "are")
                      : std::string()));
     }
@@ -119,7 +119,7 @@ void Gatherer::name_missing_arms(Figures& out) const {
   out.missing.push_back((unmatched_
                              ? formatted("{} with parameters within a factor {} of each other", names, shortest(match_))
                              : "the same settings for all arms") +
-                        formatted(" on {}", c_.task_text()) + where);
+                        formatted(" on {}", c_.place_text()) + where);
 }
 
 }  // namespace sb

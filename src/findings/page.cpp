@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "config/protocol.h"
+#include "findings/comparison_cells.h"
 #include "findings/findings_figures.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
@@ -49,7 +50,8 @@ std::string protocols_text() {
          "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. A model whose "
          "training failed with them has a lower learning rate. Where the reported grammars have runs at several rates, "
          "as on task 3 at `small`, the best on their valid samples counts, unless both sides of a comparison [need one "
-         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by accuracy.\n";
+         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by accuracy.\n\n"
+         "Many runs were made by programs with changes that are in no commit ([count](findings/details.md#runs)).\n";
 }
 
 std::string method_text() {
@@ -118,7 +120,7 @@ std::string overviews_text(const Rows& rows, const Claims& claims, const std::ve
                      [](const auto& s) { return s.has_only_unusable_runs(); })
              ? unusable
              : unrun)
-            .push_back(claim_link(*verdict.claim, "findings/claims.md"));
+            .push_back(claim_link(*verdict.claim, "findings/claims.md") + in_brackets(cell(verdict.claim->caveat)));
     out += formatted("\n## {}\n", heading_of(section));
     if (!run.empty()) out += "\n" + claims_overview(run, "findings/claims.md");
     if (section.empty()) out += conclusion_notes(rows, claims, verdicts);
@@ -133,8 +135,10 @@ std::string overviews_text(const Rows& rows, const Claims& claims, const std::ve
           decided;
     else if (const std::string measured = measured_table(run); !measured.empty())
       out += "\nNo comparison is decided. Above `quick`:\n\n" + measured;
-    if (!unusable.empty()) out += formatted("\nNo usable runs yet: {}.\n", joined(unusable, "; "));
-    if (!unrun.empty()) out += formatted("\nNo runs yet: {}.\n", joined(unrun, "; "));
+    if (!unusable.empty())
+      out += formatted("\nClaim{} without usable runs: {}.\n", unusable.size() == 1 ? "" : "s", joined(unusable, "; "));
+    if (!unrun.empty())
+      out += formatted("\nClaim{} without runs: {}.\n", unrun.size() == 1 ? "" : "s", joined(unrun, "; "));
   }
   return out;
 }
@@ -187,6 +191,11 @@ std::string runs_text(const Rows& rows) {
   const auto protocols = protocol_counts(rows);
   if (!counts.empty()) counts.insert(counts.begin() + 1, protocols.begin(), protocols.end());
   if (counts.empty()) out += "- no runs\n";
+  const auto changed = std::count_if(rows.runs.begin(), rows.runs.end(), [](const auto& run) {
+    return run.result.made && run.result.made->commit.ends_with("-dirty");
+  });
+  if (changed > 0)
+    out += formatted("- {} runs of a program whose source had changes that its commit lacks (`-dirty`)\n", changed);
   for (const auto& line : counts) out += "- " + cell(line) + "\n";
   return out;
 }

@@ -1,6 +1,7 @@
 // The paper's numbers and the reproduced ones.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/format.h"
 #include "base/number.h"
@@ -63,28 +64,43 @@ std::string order_text(const std::vector<Gain>& all, bool& same) {
                                 closer.size(), gap));
 }
 
-// "Mamba has a lower learning rate, because training collapsed at 0.001." for models whose run in the table has a lower
-// rate than a failed one.
-std::vector<std::string> rates_after_collapse(const ResultsTable& table, int task) {
-  std::vector<std::string> out;
+// "Mamba has a lower learning rate, because training collapsed at 0.001 …" for models whose run in the table has a
+// lower rate than a failed one or, without one, than most models.
+std::vector<std::string> lower_rates(const ResultsTable& table, int task) {
+  std::map<std::string, size_t> uses;  // by learning rate
+  const auto cell_of = [&](const ResultRow& row) -> const ResultValue* {
+    const auto at = row.cells.find({task, ResultColumn::reproduced});
+    return at == row.cells.end() || !at->second.accuracy ? nullptr : &at->second;
+  };
   for (const auto& row : table)
-    if (const auto at = row.cells.find({task, ResultColumn::reproduced});
-        at != row.cells.end() && at->second.accuracy) {
-      std::vector<std::string> higher;
-      for (const auto& rate : at->second.failed_rates)
-        if (parse_finite(rate) > parse_finite(at->second.lr)) higher.push_back(rate);
-      if (!higher.empty())
-        out.push_back(
-            formatted("{} has a lower learning rate, because training collapsed at {}.", row.name, and_list(higher)));
-    }
+    if (const ResultValue* value = cell_of(row); value && !value->lr.empty()) ++uses[value->lr];
+  const auto usual =
+      std::max_element(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<std::string> out;
+  for (const auto& row : table) {
+    const ResultValue* value = cell_of(row);
+    if (!value || value->lr.empty()) continue;
+    std::vector<std::string> higher;
+    for (const auto& rate : value->failed_rates)
+      if (parse_finite(rate) > parse_finite(value->lr)) higher.push_back(rate);
+    if (!higher.empty())
+      out.push_back(
+          formatted("{} has a lower learning rate, because training collapsed at {} in mixed precision; the published "
+                    "code uses float32.",
+                    row.name, and_list(higher)));
+    else if (parse_finite(value->lr) < parse_finite(usual->first) && !value->trained_rates.contains(usual->first))
+      out.push_back(formatted("{} has a lower learning rate, {}; {} was not run.", row.name, value->lr, usual->first));
+  }
   return out;
 }
 
 // Over all tasks: figures compared with the paper's, those within its ±, and grammars.
 struct Reproduced {
-  size_t figures = 0, inside = 0, grammars = 0;
+  size_t figures = 0, below = 0, above = 0, grammars = 0;
   bool same_order = true;
-  std::vector<std::string> farthest;  // one model per task: "DeltaNet on task 1 (+6.6 points)"
+  std::vector<std::string> tasks, unrun;  // with and without runs
+  std::vector<std::string> inside;        // "GLA on task 3 (± 1.0)", within the paper's own ±
+  std::vector<std::string> farthest;      // one model per task: "DeltaNet on task 1 (+6.6 points)"
 };
 
 // "DeltaNet on task 1 (+6.6 points)", the model that moved most; empty if there is none.
@@ -112,8 +128,10 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
     const Gain d{model, paper->accuracy, mean_of(figures)};
     all.push_back(d);
     if (std::abs(d.size()) <= paper->spread) {
-      inside.push_back(formatted("{} ({} points off, ± {})", model_title(model), fixed(std::abs(d.size()) * 100, 1),
-                                 fixed(paper->spread * 100, 1)));
+      const std::string spread = fixed(paper->spread * 100, 1);
+      inside.push_back(
+          formatted("{} ({} points off, ± {})", model_title(model), fixed(std::abs(d.size()) * 100, 1), spread));
+      sums.inside.push_back(formatted("{} on task {} (± {})", model_title(model), task, spread));
     } else if (std::abs(d.size()) > far_from_paper) {
       far.push_back(model_title(model));
     }
@@ -124,7 +142,10 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
   }
   sums.grammars = std::max(sums.grammars, grammars);
   sums.figures += all.size();
-  sums.inside += inside.size();
+  for (const auto& d : all) {
+    sums.below += d.size() < 0;
+    sums.above += d.size() > 0;
+  }
   if (!all.empty()) sums.farthest.push_back(largest_text(all, task));
   if (all.empty() && failed.empty()) return {};
   std::vector<std::string> parts, notes;
@@ -143,7 +164,7 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
           formatted("Why {} differ{} from the paper by more than {} points, and by more than its ±, was not measured.",
                     and_list(far), far.size() == 1 ? "s" : "", fixed(far_from_paper * 100, 0)));
   }
-  for (const auto& line : rates_after_collapse(table, task)) notes.push_back(line);
+  for (const auto& line : lower_rates(table, task)) notes.push_back(line);
   if (!weak.empty())
     notes.push_back(formatted("Below the n-gram of the same grammar{}{}: {}.", grammars == 1 ? "" : "s",
                               paper_too ? ", as are the paper's numbers" : "", and_list(weak)));
@@ -155,28 +176,41 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
 }  // namespace
 
 PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const ResultsTable& table) {
-  std::vector<std::string> lines, unrun;
+  std::vector<std::string> lines;
   Reproduced sums;
-  for (int task = 1; task <= 3; ++task)
-    if (const std::string line = reproduction_of(rows, claims, table, task, sums); line.empty())
-      unrun.push_back(std::to_string(task));
-    else
-      lines.push_back(line);
+  for (int task = 1; task <= 3; ++task) {
+    const std::string line = reproduction_of(rows, claims, table, task, sums);
+    (line.empty() ? sums.unrun : sums.tasks).push_back(std::to_string(task));
+    if (!line.empty()) lines.push_back(line);
+  }
   PaperComparison out;
   if (lines.empty()) {
     out.brief = "There are no runs of the published protocol at the paper's scale yet.\n";
     out.text = "No runs yet.\n";
     return out;
   }
-  if (!unrun.empty())
-    lines.push_back(formatted("Task{} {}: no runs yet.", unrun.size() == 1 ? "" : "s", and_list(unrun)));
-  out.brief = formatted(
-      "**Is the paper reproduced?** {}in level, {} of {} accuracies are within the paper's own ±.{}{}\n",
-      sums.same_order ? "In order, yes, up to differences of 1 point; " : "In order, not for all models; ", sums.inside,
-      sums.figures, sums.farthest.empty() ? "" : formatted(" Farthest from the paper: {}.", and_list(sums.farthest)),
-      sums.grammars == 1
-          ? " Each model has one run on grammar 1, so there are no intervals; the paper averages four grammars."
-          : "");
+  if (!sums.unrun.empty())
+    lines.push_back(formatted("Task{} {}: no runs yet.", sums.unrun.size() == 1 ? "" : "s", and_list(sums.unrun)));
+  const std::string gap = fixed(order_gap * 100, 0);
+  std::vector<std::string> sentences;
+  if (sums.figures > 1)
+    sentences.push_back(
+        sums.same_order ? formatted("In order, yes: no two models that are more than {} point apart swap places.", gap)
+                        : formatted("In order, not for all models: some that are more than {} point apart swap "
+                                    "places.",
+                                    gap));
+  sentences.push_back(
+      formatted("In level, {} of {} accuracies are within the paper's own ±{}; {} are below the paper, {} above.",
+                sums.inside.size(), sums.figures, sums.inside.empty() ? "" : formatted(": {}", and_list(sums.inside)),
+                sums.below, sums.above));
+  if (!sums.farthest.empty()) sentences.push_back(formatted("Farthest away: {}.", and_list(sums.farthest)));
+  sentences.push_back(formatted("Task{} {} {} run{}.", sums.tasks.size() == 1 ? "" : "s", and_list(sums.tasks),
+                                sums.tasks.size() == 1 ? "was" : "were",
+                                sums.grammars == 1
+                                    ? ", once per model and on grammar 1, so there are no intervals; the "
+                                      "paper averages four grammars"
+                                    : ""));
+  out.brief = formatted("**Is the paper reproduced?** {}\n", joined(sentences, " "));
   out.text =
       "Published protocol, one setting for each model. The paper's numbers are means over seeds 1 to 4, which also "
       "draw "

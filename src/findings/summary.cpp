@@ -16,22 +16,26 @@ namespace {
 // Of the questions' differences that no claim asks for, at the scale of the choices, those whose interval decides.
 std::string answers(const Claims& claims, const std::vector<ClaimVerdict>& verdicts) {
   std::vector<std::string> clear;
-  size_t measured = 0;
-  for (const auto& question : claims.questions)
+  size_t measured = 0, count = 0;
+  for (const auto& question : claims.questions) {
+    std::vector<std::string> own;
     for (const auto& [stratum, one] : answers_to(question, verdicts)) {
       const Comparison& c = *one->comparison;
       const bool may_be_told = one->why == Withheld::no || one->why == Withheld::open_settings;
       if (stratum->scale->name != claims.choice_scale || !c.reported || !may_be_told || !one->interval) continue;
       ++measured;
       if (one->interval->low > c.delta || one->interval->high < -c.delta)
-        clear.push_back(formatted("{}: {} {} {}{}", cell(c.name()), effect_text(c, one->effect.mean), unit_text(c),
-                                  interval_text(*one), in_brackets(cell(question.caveat))));
+        own.push_back(formatted("{}: {} {} {}", cell(c.name()), effect_text(c, one->effect.mean), unit_text(c),
+                                interval_text(*one)));
     }
+    count += own.size();
+    if (!own.empty()) clear.push_back(joined(own, "; ") + in_brackets(cell(question.caveat)));
+  }
   if (clear.empty()) return "";
   return formatted(
-      "[Differences that no claim asks for](#which-differences-were-measured): at {}, {} of {} {} clearly larger than "
-      "1 point: {}.",
-      code(claims.choice_scale), clear.size(), measured, clear.size() == 1 ? "is" : "are", joined(clear, "; "));
+      "[Questions](#which-differences-were-measured): of their {} differences at {} that no claim asks for, {} {} "
+      "clearly larger than 1 point: {}.",
+      measured, code(claims.choice_scale), count, count == 1 ? "is" : "are", joined(clear, "; "));
 }
 
 // " with 2 layers" if the runs of the claim have another number of layers than the scale.
@@ -85,13 +89,30 @@ std::string beyond(const Claims& claims, const std::vector<ClaimVerdict>& verdic
   return "\n**And beyond the paper's claims?**\n\n" + (first.empty() ? "" : bullets({first})) + others;
 }
 
-// Comparisons of undecided claims of the paper that are decided, at one place.
-size_t decided_parts(const std::vector<ClaimVerdict>& verdicts, size_t place) {
-  size_t n = 0;
-  for (const auto& verdict : verdicts)
-    if (verdict.claim->number > 0 && verdict.scales[place].verdict == Verdict::undecided)
-      for (const auto& one : verdict.scales[place].comparisons) n += one.is_decided();
-  return n;
+// What comparisons of the paper's undecided claims show at one place: "10 of their comparisons are decided, all
+// supported; none changes one mechanism of one model. …"
+std::string parts_text(const std::vector<ClaimVerdict>& verdicts, size_t place) {
+  size_t decided = 0, supported = 0, isolating = 0, withheld = 0;
+  for (const auto& verdict : verdicts) {
+    if (verdict.claim->number == 0 || verdict.scales[place].verdict != Verdict::undecided) continue;
+    for (const auto& one : verdict.scales[place].comparisons) {
+      decided += one.is_decided();
+      supported += one.is_decided() && one.verdict == Verdict::supported;
+      isolating += one.is_decided() && one.isolates();
+      withheld += !one.comparison->reported && one.why == Withheld::open_settings &&
+                  (one.as_run == Verdict::contradicted || one.as_run == Verdict::equivalent);
+    }
+  }
+  if (decided + withheld == 0) return "";
+  std::vector<std::string> parts;
+  if (decided > 0)
+    parts.push_back(formatted("{} of their comparisons {} decided{}; {} of these changes one mechanism of one model",
+                              decided, decided == 1 ? "is" : "are",
+                              supported == decided ? ", all as supported" : formatted(", {} as supported", supported),
+                              isolating == 0 ? "none" : std::to_string(isolating)));
+  if (withheld > 0)
+    parts.push_back(formatted("{} would be contradicted or equivalent, if no settings were open", withheld));
+  return capitalised(joined(parts, ". ")) + ".";
 }
 
 std::string claims_brief(const std::vector<ClaimVerdict>& verdicts) {
@@ -109,16 +130,18 @@ std::string claims_brief(const std::vector<ClaimVerdict>& verdicts) {
         "supported: " + (all.supported.empty() ? "none" : claims_text(all.supported)),
         "contradicted: " + (all.contradicted.empty() ? "none" : claims_text(all.contradicted))};
     if (!all.equivalent.empty()) parts.push_back("in part without the claimed effect: " + claims_text(all.equivalent));
-    if (const size_t open = all.undecided.size() + all.blocked.size(); open > 0) {
-      const size_t decided = decided_parts(verdicts, i);
-      parts.push_back(formatted("undecided: {} claim{}{}", open, open == 1 ? "" : "s",
-                                decided == 0 ? "" : formatted(", {} of whose comparisons are decided", decided)));
-    }
+    std::vector<std::string> open = all.undecided;
+    open.insert(open.end(), all.blocked.begin(), all.blocked.end());
+    if (!open.empty()) parts.push_back("undecided: " + numbers_text(open));
     sentences.push_back(formatted("At {} ({}), {} protocol: {}.", name, all.place->scale->title, all.place->protocol,
                                   joined(parts, "; ")));
+    if (const std::string text = parts_text(verdicts, i); !text.empty()) sentences.push_back(text);
   }
+  if (const auto counted = counted_claims(verdicts); !counted.empty())
+    sentences.push_back(capitalised(numbers_text(counted)) + " needs no training: parameters are counted.");
   if (!single.empty())
-    sentences.push_back(formatted("At {}, one grammar was run, so no claim is decided there.", and_list(single)));
+    sentences.push_back(
+        formatted("At {}, one grammar was run, so no claim about accuracy is decided there.", and_list(single)));
   if (sentences.empty()) return "No claim of the paper has runs of either protocol yet.\n";
   return formatted(
       "**Which claims hold?** {} [The paper's claims](#the-papers-claims) lists the verdicts and what they rest on.\n",
@@ -133,8 +156,10 @@ std::string summary_text(const Claims& claims, const std::vector<ClaimVerdict>& 
          "compares seven sequence models on four [tasks](benchmark.md#the-four-tasks), and draws conclusions about "
          "gates, forgetting, channel mixing and attention. This page repeats part of its experiments with [two "
          "protocols](#the-two-protocols):\n\n"
-         "- *Published*: training as in the published code, with its faults.\n"
-         "- *Corrected*: training without these faults, with settings chosen on another grammar.\n\n"
+         "- *Published*: training as in the published code, with most of its faults.\n"
+         "- *Corrected*: training without these faults. Settings were chosen on another grammar, with smaller "
+         "networks. "
+         "If training failed with them, a lower learning rate was found on the reported grammar.\n\n"
          "All accuracies are measured on unseen samples. Each has two references: the *ceiling* is the best that a "
          "causal model can expect, and the *n-gram* counts the training samples.\n\n## In short\n\n" +
          reproduction.brief + "\n" + corrections.brief + "\n" + claims_brief(verdicts) + beyond(claims, verdicts);

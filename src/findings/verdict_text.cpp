@@ -29,8 +29,9 @@ std::vector<std::string> remarks_of(const ScaleVerdict& scale) {
     for (const auto* arm : {&f.a, &f.b})
       for (const auto& run : arm->unmeasured)
         say((one.comparison->statistic == Statistic::throughput ? "shared its device: "
-             : one.comparison->kind.empty()                     ? "without these gap lengths: "
-                                                                : "without these points: ") +
+             : one.comparison->first > 0    ? formatted("without {} elements per sample: ", one.comparison->first)
+             : one.comparison->kind.empty() ? "without these gap lengths: "
+                                            : "without these points: ") +
             run);
     if (f.b.runs > 0 && f.a.swept != f.b.swept)
       say(one.comparison->name() + ": the learning rate of one arm alone was chosen among several");
@@ -55,9 +56,10 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
   TextTable table({"comparison", "a", "b", "a − b", "asked", "95 % interval", "evidence", "verdict"}, "lrrrrrll");
   for (const auto& one : scale.comparisons) {
     const Comparison& c = *one.comparison;
+    const std::string unusual = unusual_training(scale, one);
     table.row({c.name(), first_figure(one), second_figure(one),
                one.effect.n > 0 ? effect_text(c, one.effect.mean) : "–", c.reported ? "" : asks_text(c),
-               interval_text(one), evidence_text(one), verdict_words(one)});
+               interval_text(one), evidence_text(one) + (unusual.empty() ? "" : ", " + unusual), verdict_words(one)});
   }
   const std::string text = table.text();
   for (size_t at = 0; at < text.size();) {

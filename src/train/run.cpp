@@ -99,6 +99,7 @@ class Run {
 
   RunStatus work() {
     saving_.resume();
+    if (run_.done > 0 && run_.hooks.resumed) run_.hooks.resumed(run_.done);
     if (run_.group == nullptr) return train_or_diverge();
     try {
       hand_over(*run_.group, run_.trainer, {run_.done, run_.evaluated});

@@ -33,6 +33,7 @@ struct TrainHooks {
   std::function<void(const TrainProgress&)> progress;
   std::function<bool()> stop;                       // polled; true: finish the step, save, return `stopped`
   std::function<void(const std::string&)> warning;  // e.g. a damaged checkpoint was skipped
+  std::function<void(int64_t updates)> resumed;     // called if a checkpoint after so many updates was loaded
   std::function<void(bool begins)> saving;          // called before (true) and after (false) saving a checkpoint
   int64_t shared_by = 1;                            // number of runs that share the device, if known
 };

@@ -29,7 +29,8 @@ TEST(Retention, IsAccuracyRelativeToTrainedGap) {
   EXPECT_NEAR(v.comparisons[0].a->mean, .6, .01);
   EXPECT_NEAR(v.comparisons[6].a->mean, .75, .01);
   EXPECT_EQ(v.comparisons[12].decides,
-            std::vector<std::string>{"Gated DeltaNet, delta off on task 4 at scale small, corrected protocol"});
+            std::vector<std::string>{"Gated DeltaNet, delta off on task 4, gap 20, 50, 100 at scale small, corrected "
+                                     "protocol"});
   EXPECT_EQ(v.words(), "undecided, supported in 12 of 12, 3 not run");
   EXPECT_EQ(judged(rows, "attention_falls_to_chance").verdict, Verdict::supported);
 }

@@ -55,9 +55,10 @@ TEST(KindClaims, CompareBestRunsAtAPointOfTheTestAxis) {
   EXPECT_FALSE(judged(rows, "gates", "quick").tested);
   const ScaleVerdict other = judged(rows, "state_tracking", "quick");
   EXPECT_FALSE(other.tested);
-  EXPECT_EQ(other.comparisons[0].decides,
-            (std::vector<std::string>{"GRU on word_problem at scale quick, corrected protocol",
-                                      "Mamba2 on word_problem at scale quick, corrected protocol"}));
+  EXPECT_EQ(
+      other.comparisons[0].decides,
+      (std::vector<std::string>{"GRU on word problem, machine a5, length 64 at scale quick, corrected protocol",
+                                "Mamba2 on word problem, machine a5, length 64 at scale quick, corrected protocol"}));
 }
 
 TEST(KindClaims, AreUntunedUnlessRatesWereSwept) {

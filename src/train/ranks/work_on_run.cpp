@@ -107,6 +107,7 @@ RunStatus work_and_write(const ResolvedConfig& config, const std::string& root, 
   training.saving = hooks.saving;
   training.shared_by = hooks.shared_by;
   training.warning = hooks.warning;
+  training.resumed = hooks.resumed;
   training.progress = hooks.progress;
   std::optional<Ticker> ticker;
   if (hooks.tick) ticker.emplace([&] { hooks.tick(asked()); });

@@ -21,6 +21,7 @@ struct WorkHooks {
   std::function<void()> kept;                       // the run has a result, which is kept
   std::function<void(const std::string&)> waiting;  // another process holds the run's lock; one line
   std::function<void(const std::string&)> warning;  // one line
+  std::function<void(int64_t updates)> resumed;     // as in TrainHooks
   std::function<void()> begins;                     // training is about to begin
   std::function<void(const TrainProgress&)> progress;
   std::function<void(bool stopping)> tick;  // several times a second while training, on another thread; may be empty
