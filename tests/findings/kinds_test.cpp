@@ -480,7 +480,8 @@ TEST(TaskOrder, IsRankCorrelationWithAnotherTask) {
   EXPECT_EQ(judged_alone(world(-1), comparison).verdict, Verdict::contradicted);
   const auto without = judged_alone(rows_from(table_runs(as_in_the_paper)), comparison);
   EXPECT_EQ(without.effect.n, 0U);
-  EXPECT_EQ(without.figures.missing.front(), "DeltaNet on flip_flop at scale s, corrected protocol");
+  EXPECT_EQ(without.figures.missing.front(),
+            "DeltaNet on flip flop, ignored 98, retention at scale s, corrected protocol");
 }
 
 }  // namespace
