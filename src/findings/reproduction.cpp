@@ -85,9 +85,7 @@ std::vector<std::string> lower_rates(const ResultsTable& table, int task) {
       if (parse_finite(rate) > parse_finite(value->lr)) higher.push_back(rate);
     if (!higher.empty())
       out.push_back(
-          formatted("{} has a lower learning rate, because training collapsed at {} in mixed precision; the published "
-                    "code uses float32.",
-                    row.name, and_list(higher)));
+          formatted("{} has a lower learning rate, because training collapsed at {}.", row.name, and_list(higher)));
     else if (parse_finite(value->lr) < parse_finite(usual->first) && !value->trained_rates.contains(usual->first))
       out.push_back(formatted("{} has a lower learning rate, {}; {} was not run.", row.name, value->lr, usual->first));
   }

@@ -175,7 +175,8 @@ class Filler {
 
   // "At learning rate 0.004 training collapsed on grammars 2 and 3: accuracy .011 and .012, 1-gram .107 and .104. The
   // mean has the runs at 0.002." for runs at one rate; `repeat` is empty if no other run stands for them.
-  std::string collapse_text(const std::vector<size_t>& runs, const std::string& repeat, bool only_grammar) const {
+  std::string collapse_text(const std::vector<size_t>& runs, const std::string& repeat, bool only_grammar,
+                            bool published) const {
     std::vector<std::string> grammars, accuracies, one_grams;
     for (const size_t run : runs) {
       const Result& r = rows_.runs[run].result;
@@ -184,10 +185,12 @@ class Filler {
       one_grams.push_back(share(r.baselines->n_gram[0]));
     }
     const bool one = runs.size() == 1;
-    return formatted("At learning rate {} training collapsed{}: accuracy {}, 1-gram {}.{}", lr_of(runs.front()),
+    const bool mixed = rows_.runs[runs.front()].result.precision == "amp";
+    return formatted("At learning rate {} training collapsed{}: accuracy {}, 1-gram {}.{}{}", lr_of(runs.front()),
                      only_grammar ? "" : formatted(" on grammar{} {}", one ? "" : "s", and_list(grammars)),
                      and_list(accuracies), and_list(one_grams),
-                     repeat.empty() ? "" : formatted(" The mean has the run{} at {}.", one ? "" : "s", repeat));
+                     repeat.empty() ? "" : formatted(" The mean has the run{} at {}.", one ? "" : "s", repeat),
+                     published && mixed ? " Precision was mixed; the published code uses float32." : "");
   }
 
   std::string lr_of(size_t run) const { return plain_value(key_of(rows_.runs[run].result.config, "train.lr")); }
@@ -229,7 +232,7 @@ class Filler {
       }
     }
     for (const auto& [rates, failed] : collapsed) {
-      out.footnotes.push_back(collapse_text(failed, rates.second, own == 1));
+      out.footnotes.push_back(collapse_text(failed, rates.second, own == 1, place.second == ResultColumn::reproduced));
       out.failed_rates.insert(rates.first);
     }
     if (!runs.empty()) {
