@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -55,11 +56,10 @@ class TextSheet {
   }
 
   std::string write() {
-    bool first = true;
-    for (const auto& part : parts_of(sheet_, width_)) {
-      if (!first) out_ += "\n";
-      first = false;
-      write_part(part);
+    const auto parts = parts_of(sheet_, width_);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (i > 0) out_ += "\n";
+      write_part(parts[i], i == 0);
     }
     return std::move(out_);
   }
@@ -81,7 +81,18 @@ class TextSheet {
     line(part, [&](size_t i) { return std::string(width_[i], '-'); });
   }
 
-  void write_part(const std::vector<size_t>& part) {
+  bool has_figures(const std::vector<std::string>& row, const std::vector<size_t>& part) const {
+    return std::any_of(part.begin(), part.end(),
+                       [&](size_t i) { return sheet_.columns[i].block != 0 && !row[i].empty(); });
+  }
+
+  // Without rows that have figures in other parts only; a row without any figure is in the first part.
+  void write_part(const std::vector<size_t>& part, bool first) {
+    std::vector<size_t> all(sheet_.columns.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    const auto shown = [&](const std::vector<std::string>& row) {
+      return has_figures(row, part) || (first && !has_figures(row, all));
+    };
     size_t height = 1;
     for (const size_t i : part) height = std::max(height, sheet_.columns[i].header.size());
     for (size_t h = 0; h < height; ++h)
@@ -91,7 +102,8 @@ class TextSheet {
         return h < above ? std::string() : header[h - above];
       });
     rule(part);
-    for (const auto& row : sheet_.rows) line(part, [&](size_t i) { return row[i]; });
+    for (const auto& row : sheet_.rows)
+      if (shown(row)) line(part, [&](size_t i) { return row[i]; });
     if (!sheet_.foot.empty()) rule(part);
     for (const auto& row : sheet_.foot) line(part, [&](size_t i) { return row[i]; });
   }

@@ -12,6 +12,7 @@
 #include "report/labels.h"
 #include "report/layout.h"
 #include "report/names.h"
+#include "report/sheet.h"
 #include "synthetic.h"
 
 namespace sb::test {
@@ -692,6 +693,21 @@ TEST(Table, SplitsWideTextAndRepeatsRowNames) {
   }
   EXPECT_GT(headers, 1U);
   EXPECT_LT(widest, 170U);
+}
+
+// Two wide blocks: "a" has a figure in the first, "b" in the second, "c" in none.
+TEST(Table, PartsOfWideTextLeaveOutRowsWithoutFigures) {
+  const auto column = [](const char* name, int block) {
+    return Sheet::Column{{std::string(name) + std::string(90, '.')}, false, block};
+  };
+  Sheet sheet;
+  sheet.columns = {{{"model"}, true, 0}, column("x", 1), column("y", 2)};
+  sheet.rows = {{"a", "0.1", ""}, {"b", "", "0.2"}, {"c", "", ""}};
+  sheet.foot = {{"ceiling", "1", "1"}};
+  std::string names;
+  for (const auto& line : lines_of(text_sheet(sheet)))
+    if (!line.empty() && line[0] != '-') names += line.substr(0, line.find(' ')) + " ";
+  EXPECT_EQ(names, "model a c ceiling model b ceiling ");
 }
 
 TEST(Table, RunTableHasLinePerRunWithItsStanding) {
