@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "findings/choices.h"
+#include "findings/comparison_cells.h"
 #include "findings/page_claims.h"
 #include "findings/page_text.h"
 #include "findings/paper_gains.h"
@@ -124,7 +125,9 @@ std::string effects_of(const ClaimVerdict& verdict, int sign) {
                                           model_title(one.comparison->a.front().model)));
     }
   for (auto& place : places) place = formatted("{} {}", and_list(by_place[place]), place);
-  return places.empty() ? "" : formatted("{}: {}", verdict.claim->title, joined(places, "; "));
+  return places.empty() ? ""
+                        : formatted("{}: {}{}", verdict.claim->title, joined(places, "; "),
+                                    in_brackets(cell(verdict.claim->caveat)));
 }
 
 // The models on which a deviation was measured, and the scales.

@@ -39,6 +39,17 @@ bool has_figures(const ResultsTable& table) {
   return std::any_of(table.begin(), table.end(), [](const ResultRow& row) { return !row.cells.empty(); });
 }
 
+// Names runs whose commit does not tell their program.
+std::string sources_text(const Rows& rows) {
+  const auto changed = std::count_if(rows.runs.begin(), rows.runs.end(), [](const auto& run) {
+    return run.result.made && run.result.made->commit.ends_with("-dirty");
+  });
+  return changed == 0
+             ? ""
+             : formatted("\n{} of {} runs were made by programs with changes that are in no commit (`-dirty`).\n",
+                         changed, rows.runs.size());
+}
+
 std::string protocols_text() {
   return "\n### The two protocols\n\n"
          "- *Published*: training as in the published code, with these of its "
@@ -50,8 +61,7 @@ std::string protocols_text() {
          "grammar](findings/details.md#what-was-chosen) with smaller networks, those of `small`. A model whose "
          "training failed with them has a lower learning rate. Where the reported grammars have runs at several rates, "
          "as on task 3 at `small`, the best on their valid samples counts, unless both sides of a comparison [need one "
-         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by accuracy.\n\n"
-         "Many runs were made by programs with changes that are in no commit ([count](findings/details.md#runs)).\n";
+         "rate](verdicts.md#open-settings). Settings at `quick` were not chosen by accuracy.\n";
 }
 
 std::string method_text() {
@@ -191,11 +201,6 @@ std::string runs_text(const Rows& rows) {
   const auto protocols = protocol_counts(rows);
   if (!counts.empty()) counts.insert(counts.begin() + 1, protocols.begin(), protocols.end());
   if (counts.empty()) out += "- no runs\n";
-  const auto changed = std::count_if(rows.runs.begin(), rows.runs.end(), [](const auto& run) {
-    return run.result.made && run.result.made->commit.ends_with("-dirty");
-  });
-  if (changed > 0)
-    out += formatted("- {} runs of a program whose source had changes that its commit lacks (`-dirty`)\n", changed);
   for (const auto& line : counts) out += "- " + cell(line) + "\n";
   return out;
 }
@@ -235,7 +240,7 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
   out.front += "\n## Results at the paper's scale\n\n" + results_markdown(results);
   out.front += "\nThe networks differ in more than one mechanism ([sizes and parts](findings/details.md#networks)).\n";
   out.front += "\n### Paper and reproduction\n\n" + reproduction.text + "\n### Reproduction and corrections\n\n" +
-               corrections.text + protocols_text();
+               corrections.text + protocols_text() + sources_text(rows);
   if (has_figures(small))
     out.front += formatted("\n## Results at `small`\n\n{}.\n\n{}", capitalised(claims.scale("small")->title),
                            results_markdown(small)) +

@@ -98,6 +98,7 @@ struct Reproduced {
   bool same_order = true;
   std::vector<std::string> tasks, unrun;  // with and without runs
   std::vector<std::string> inside;        // "GLA on task 3 (± 1.0)", within the paper's own ±
+  std::vector<std::string> swapped;       // "Gated DeltaProduct above Mamba on task 1", by less than the order gap
   std::vector<std::string> farthest;      // one model per task: "DeltaNet on task 1 (+6.6 points)"
 };
 
@@ -143,6 +144,10 @@ std::string reproduction_of(const Rows& rows, const Claims& claims, const Result
   for (const auto& d : all) {
     sums.below += d.size() < 0;
     sums.above += d.size() > 0;
+    for (const auto& other : all)
+      if (d.to > other.to && d.to <= other.to + order_gap && d.from < other.from)
+        sums.swapped.push_back(
+            formatted("{} above {} on task {}", model_title(d.model), model_title(other.model), task));
   }
   if (!all.empty()) sums.farthest.push_back(largest_text(all, task));
   if (all.empty() && failed.empty()) return {};
@@ -193,10 +198,11 @@ PaperComparison reproduction_text(const Rows& rows, const Claims& claims, const 
   std::vector<std::string> sentences;
   if (sums.figures > 1)
     sentences.push_back(
-        sums.same_order ? formatted("In order, yes: no two models that are more than {} point apart swap places.", gap)
-                        : formatted("In order, not for all models: some that are more than {} point apart swap "
-                                    "places.",
-                                    gap));
+        formatted("In order, {} that are more than {} point apart here have the opposite order in the paper.{}",
+                  !sums.same_order       ? "not for all models: some"
+                  : sums.swapped.empty() ? "yes: no two models"
+                                         : "yes, except for close models: no two",
+                  gap, sums.swapped.empty() ? "" : formatted(" Swapped: {}.", and_list(sums.swapped))));
   sentences.push_back(
       formatted("In level, {} of {} accuracies are within the paper's own ±{}; {} are below the paper, {} above.",
                 sums.inside.size(), sums.figures, sums.inside.empty() ? "" : formatted(": {}", and_list(sums.inside)),

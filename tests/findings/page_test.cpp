@@ -127,7 +127,8 @@ TEST(FindingsPage, ListsMissingRunsOfPartialResults) {
   EXPECT_TRUE(
       has(page, "**Undecided, supported in 2 of 2, 3 not run (corrected, small).** Gating and rapid forgetting",
           "- corrected, small: no runs of task 2: Gated DeltaNet − DeltaNet; task 1: GLA − RetNet; task 1: "
-          "GLA − Linear attention; task 3, first 50 elements: Gated DeltaNet − DeltaNet\n- no runs: corrected, paper; published, paper\n",
+          "GLA − Linear attention; task 3, first 50 elements: Gated DeltaNet − DeltaNet\n- no runs: corrected, paper; "
+          "published, paper\n",
           "| 1. [Gates help recall](findings/claims.md#claim-1-gates-help-recall) | undecided, supported in 2 of 2, "
           "3 not run |\n",
           "56 runs; 0 diverged, 0 collapsed"));
@@ -153,8 +154,8 @@ TEST(FindingsPage, ReportsReproductionAndChanges) {
       "off, ± 0.8) and Transformer (0.0 points off, ± 0.5). GLA is 6.0 points above the paper. No two models that "
       "differ by more than 1 point have the opposite order in the paper. Why GLA differs from the paper by more than 3 "
       "points, and by more than its ±, was not measured.\n",
-      "In order, yes: no two models that are more than 1 point apart swap places. In level, 6 of 7 accuracies are "
-      "within the paper's own ±: DeltaNet on task 1 (± 1.0), ",
+      "In order, yes: no two models that are more than 1 point apart here have the opposite order in the paper. In "
+      "level, 6 of 7 accuracies are within the paper's own ±: DeltaNet on task 1 (± 1.0), ",
       "Farthest away: GLA on task 1 (+6.0 points). Task 1 was run.\n",
       "More than 3 points: on task 1, DeltaNet +5.0, Mamba +5.0,",
       "Task 1: these models move by more than 3 points: DeltaNet +5.0 (.550 against .500), Mamba +5.0",
@@ -224,6 +225,8 @@ TEST(FindingsPage, CountsOnlyClearDifferencesAsAnOrder) {
     EXPECT_EQ(page.find("these have another order than in the paper: Transformer is above Gated DeltaNet;") !=
                   std::string::npos,
               lead > .01)
+        << lead;
+    EXPECT_EQ(page.find("Swapped: Transformer above Gated DeltaNet on task 1") != std::string::npos, lead < .01)
         << lead;
   }
 }
