@@ -82,8 +82,8 @@ GeneralProblem sizes(const GeneralDelta& in) {
 size_t take_kept(GeneralProblem& p, void* memory, bool backward) {
   WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
-  pieces.take(p.rows, wide * 4 * kRows * p.key_tile);
-  pieces.take(p.matrices, wide * 4 * kRows * kRows);
+  pieces.take(p.rows, wide * (2 + p.sides()) * kRows * p.key_tile);
+  pieces.take(p.matrices, wide * 2 * p.sides() * kRows * kRows);
   pieces.take(p.factors, sizeof(float) * all * p.key_tile);
   if (p.segments.count > 1) {
     const size_t lines = sizeof(float) * static_cast<size_t>(p.pairs) * p.segments.count * p.K;
@@ -100,9 +100,9 @@ size_t take_workspace(GeneralProblem& p, void* memory) {
   WorkspacePieces pieces{static_cast<char*>(memory)};
   const size_t all = static_cast<size_t>(p.all_chunks()), wide = element(p.in) * all;
   pieces.take(p.d_states, wide * p.key_tile * p.values);
-  pieces.take(p.solved, wide * kRows * p.values);
-  pieces.take(p.d_rows, wide * 4 * kRows * p.key_tile);
-  pieces.take(p.d_matrices, wide * 4 * kRows * kRows);
+  if (!p.in.writes_keys) pieces.take(p.solved, wide * kRows * p.values);
+  pieces.take(p.d_rows, wide * (2 + p.sides()) * kRows * p.key_tile);
+  pieces.take(p.d_matrices, wide * 2 * p.sides() * kRows * kRows);
   pieces.take(p.along, sizeof(float) * all * p.key_tile);
   if (p.segments.count > 1)
     pieces.take(p.d_ends, sizeof(float) * static_cast<size_t>(p.pairs) * p.segments.count * p.K * p.V);

@@ -14,58 +14,68 @@ namespace {
 
 constexpr int kChannels = 2 * kGroup;  // channels at a time, half of them for each warp of a strip
 
-template <Product P>
+template <Product P, int Sides>
 struct ChannelLayout {
   using E = Operand<P>;
+  using Tiles = OperandTiles<E, kChannels, Sides>;
   static constexpr int LP = leading<E>(kChunk), matrix = kChunk * LP;
   size_t tiles, d_tiles, matrices, strips, sums, bytes;
   __host__ __device__ ChannelLayout() {
     Pieces m;
-    tiles = m.take<E>(4 * OperandTiles<E, kChannels>::size);
-    d_tiles = m.take<E>(4 * OperandTiles<E, kChannels>::size);
-    matrices = m.take<E>(4 * matrix);
+    tiles = m.take<E>(Tiles::count * Tiles::size);
+    d_tiles = m.take<E>(Tiles::count * Tiles::size);
+    matrices = m.take<E>(2 * Sides * matrix);
     strips = m.take<float>(4 * kChannels);
     sums = m.take<float>(2 * 4 * kChannels);
     bytes = m.used;
   }
 };
 
-// Through pairs within a strip of 16 steps; x: its undecayed rows; block: of its gradients of P, then Q, E and A
-template <Product P>
-__device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], float (&H)[8], LevelDecays<Operand<P>>& d,
-                                          const Group<Operand<P>> (&x)[4], const Operand<P>* block, const Place& at) {
+// Through pairs within a strip of 16 steps; x: its undecayed rows; block: of its gradients of P, then Q, E and A, or A
+template <Product P, int Sides>
+__device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[Sides][2], float (&H)[8],
+                                          LevelDecays<Operand<P>>& d, const Group<Operand<P>> (&x)[2 + Sides],
+                                          const Operand<P>* block, const Place& at) {
   using E = Operand<P>;
-  using L = ChannelLayout<P>;
+  using L = ChannelLayout<P, Sides>;
   // Whether the steps of this lane's pairs (i, j) are equal (l = -1), or first differ in the bit l < 3
   const auto of_level = [&](Pair<E> pair, int l) {
     const int first = at.row ^ (2 * at.pair), second = at.row ^ (2 * at.pair + 1);
     return l < 0 ? keep(pair, first == 0, second == 0) : keep(pair, first >> l == 1, second >> l == 1);
   };
-  Group<E> M[4];  // gradients of P, C, C^T and A
+  Group<E> M[2 * Sides];  // gradients of P, C, C^T and A, or of C and C^T
   {
-    Group<E> lower[4], upper[4];
+    Group<E> lower[2 * Sides], upper[2 * Sides];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 2 * Sides; ++i) {
       lower[i].load(block + i * L::matrix, L::LP, at);
       upper[i].load_transposed(block + i * L::matrix, L::LP, at);
     }
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-      Pair<E> same[4];
+      Pair<E> same[2 * Sides];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) same[i] = of_level(lower[i].r[3 * n], -1);
+      for (int i = 0; i < 2 * Sides; ++i) same[i] = of_level(lower[i].r[3 * n], -1);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        multiply_halves<P>(dx[i][n], x[rows_k], same[2 * i], x[rows_w], same[2 * i + 1], n);
-        multiply_halves<P>(dy[i][n], x[rows_q], same[i], x[rows_e], same[2 + i], n);
+        if constexpr (Sides == 2)
+          multiply_halves<P>(dx[i][n], x[rows_k], same[2 * i], x[rows_w], same[2 * i + 1], n);
+        else
+          multiply_half<P>(dx[i][n], x[rows_k], same[i], n);
+        if (i < Sides) multiply_halves<P>(dy[i][n], x[rows_q], same[i], x[rows_e], same[Sides + i], n);
       }
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      M[0].r[i] = either(lower[matrix_p].r[i], upper[matrix_p].r[i]);
-      M[1].r[i] = either(lower[matrix_q].r[i], upper[matrix_e].r[i]);
-      M[2].r[i] = either(lower[matrix_e].r[i], upper[matrix_q].r[i]);
-      M[3].r[i] = either(lower[matrix_a].r[i], upper[matrix_a].r[i]);
+      if constexpr (Sides == 2) {
+        M[0].r[i] = either(lower[matrix_p].r[i], upper[matrix_p].r[i]);
+        M[1].r[i] = either(lower[matrix_q].r[i], upper[matrix_e].r[i]);
+        M[2].r[i] = either(lower[matrix_e].r[i], upper[matrix_q].r[i]);
+        M[3].r[i] = either(lower[matrix_a].r[i], upper[matrix_a].r[i]);
+      } else {
+        M[0].r[i] = either(lower[0].r[i], upper[1].r[i]);
+        M[1].r[i] = either(lower[1].r[i], upper[0].r[i]);
+      }
     }
   }
 #pragma unroll
@@ -79,7 +89,7 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
     for (int t = 0; t < 2; ++t)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const Pair<E> earlier = x[rows_k + t].r[i], later = x[rows_q + t].r[i];
+        const Pair<E> earlier = x[rows_k + t % Sides].r[i], later = x[rows_q + t].r[i];
         const Pair<E> row = l == 0                                ? first_and_second(earlier, later)
                             : LevelDecays<E>::later(2 * i, l, at) ? later
                                                                   : earlier;
@@ -92,8 +102,11 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
         const int k = l == 3 ? 1 - n : n, i = n + 2 * k;  // steps of a level's pairs differ in their half only if l = 3
-        const Pair<E> a = M[2 * t].r[i], b = M[2 * t + 1].r[i];
-        multiply_halves<P>(grad[t][n], tile[0], l == 3 ? a : of_level(a, l), tile[1], l == 3 ? b : of_level(b, l), k);
+        const auto pairs = [&](int m) { return l == 3 ? M[m].r[i] : of_level(M[m].r[i], l); };
+        if constexpr (Sides == 2)
+          multiply_halves<P>(grad[t][n], tile[0], pairs(2 * t), tile[1], pairs(2 * t + 1), k);
+        else
+          multiply_half<P>(grad[t][n], tile[1 - t], pairs(t), k);
       }
     }
 #pragma unroll
@@ -108,7 +121,7 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
         if (later)
           dx[t][e / 4][e % 4] = fmaf(d_row, f[e], dx[t][e / 4][e % 4]);
         else
-          dy[t][e / 4][e % 4] = fmaf(d_row, f[e], dy[t][e / 4][e % 4]);
+          dy[t % Sides][e / 4][e % 4] = fmaf(d_row, f[e], dy[t % Sides][e / 4][e % 4]);
       }
       H[e] += later ? along : -along;
     }
@@ -118,19 +131,20 @@ __device__ __forceinline__ void add_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], floa
 
 // Adds the pairs within the warp's strip, then decays its rows since the strip's start or until its end; `strips` gets
 // the decays of the whole strip.
-template <Product P>
-__device__ __forceinline__ void decay_strip(Sum (&dx)[2][2], Sum (&dy)[2][2], float (&H)[8], LevelDecays<Operand<P>>& d,
-                                            const OperandTiles<Operand<P>, kChannels>& tiles, const Operand<P>* block,
-                                            float* strips, int R, int c0, const Place& at) {
+template <Product P, int Sides>
+__device__ __forceinline__ void decay_strip(Sum (&dx)[2][2], Sum (&dy)[Sides][2], float (&H)[8],
+                                            LevelDecays<Operand<P>>& d,
+                                            const OperandTiles<Operand<P>, kChannels, Sides>& tiles,
+                                            const Operand<P>* block, float* strips, int R, int c0, const Place& at) {
   using E = Operand<P>;
-  Group<E> x[4];
+  Group<E> x[2 + Sides];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) x[i].load_transposed(tiles.strip(i, R, c0), tiles.ld, at);
-  add_strip<P>(dx, dy, H, d, x, block, at);
+  for (int i = 0; i < 2 + Sides; ++i) x[i].load_transposed(tiles.strip(i, R, c0), tiles.ld, at);
+  add_strip<P, Sides>(dx, dy, H, d, x, block, at);
   const Group<E> since = Group<E>::of(d.since), until = Group<E>::of(d.until);
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 2 + Sides; ++i)
     (x[i] * (i < rows_k ? since : until)).store_transposed(tiles.strip(i, R, c0), tiles.ld, at);
   if (at.pair == 0) {
     strips[R * kChannels + c0 + at.row] = d.total[0];
@@ -214,14 +228,14 @@ __device__ __forceinline__ void write_tile(const GeneralProblem& p, const ChunkP
   }
 }
 
-template <Product P>
+template <Product P, int Sides>
 __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     general_channels(const __grid_constant__ GeneralProblem p) {
   using E = Operand<P>;
-  using L = ChannelLayout<P>;
+  using L = ChannelLayout<P, Sides>;
   const L at_bytes;
   extern __shared__ __align__(16) unsigned char memory[];
-  const OperandTiles<E, kChannels> tiles{reinterpret_cast<E*>(memory + at_bytes.tiles)},
+  const typename L::Tiles tiles{reinterpret_cast<E*>(memory + at_bytes.tiles)},
       d_tiles{reinterpret_cast<E*>(memory + at_bytes.d_tiles)};  // gradients of decayed rows, then of rows
   E* const matrices = reinterpret_cast<E*>(memory + at_bytes.matrices);
   float* strips = reinterpret_cast<float*>(memory + at_bytes.strips);
@@ -235,25 +249,25 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
   const auto copy_rows = [&](auto columns, E* to, int ld, const E* from, int stride, int up, int width) {
     copy_tile<kChunk, columns.value>(to, ld, HeadRows<const E>(from + up * stride, stride), kChunk - up, width, at);
   };
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 2 * Sides; ++i)
     copy_rows(std::integral_constant<int, kChunk>(), matrices + i * L::matrix, L::LP,
-              p.matrix_of<E>(p.d_matrices, c.index, i), kChunk, i >= matrix_e ? shift : 0, kChunk);
+              p.matrix_of<E, Sides>(p.d_matrices, c.index, i), kChunk, i >= Sides ? shift : 0, kChunk);
 
   for (int first = 0; first < p.K; first += kChannels) {
     const bool idle = first + c0 >= p.K;  // a warp without channels
     tiles.copy(p, c, first, at);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 2 + Sides; ++i)
       copy_rows(std::integral_constant<int, kChannels>(), d_tiles.of(i), d_tiles.ld,
-                p.rows_of<E>(p.d_rows, c.index, i) + first, p.key_tile, i == rows_e ? shift : 0, p.key_tile - first);
+                p.rows_of<E, Sides>(p.d_rows, c.index, i) + first, p.key_tile, i == rows_e ? shift : 0,
+                p.key_tile - first);
     LevelDecays<E> d(p, c, first + c0, at);
     finish_copies();
     __syncthreads();
 
-    Sum dx[2][2], dy[2][2];  // gradients of the rows of q and e, of k and w
+    Sum dx[2][2], dy[Sides][2];  // gradients of the rows of q and e, of k and w
     float H[8] = {}, key_sum[8] = {};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) clear(dx[i]), clear(dy[i]);
-    if (!idle) decay_strip<P>(dx, dy, H, d, tiles, block(0, R, R), strips, R, c0, at);
+    clear(dx), clear(dy);
+    if (!idle) decay_strip<P, Sides>(dx, dy, H, d, tiles, block(0, R, R), strips, R, c0, at);
     __syncthreads();
 
     if (!idle) {
@@ -269,7 +283,7 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
         for (int i = 0; i < 4; ++i) out.r[i] = times(x.r[i], make_pair<E>(f[i % 2], f[i % 2]));
         return out;
       };
-      const auto strip_rows = [&](const OperandTiles<E, kChannels>& from, int which, int s) {
+      const auto strip_rows = [&](const typename L::Tiles& from, int which, int s) {
         Group<E> x;
         x.load_transposed(from.strip(which, s, c0), from.ld, at);
         return x;
@@ -285,15 +299,17 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
       const Group<E> own[2] = {strip_rows(tiles, rows_q, R), strip_rows(tiles, rows_e, R)};
 #pragma unroll 1
       for (int J = R - 1; J >= 0; --J) {
-        const Group<E> y[2] = {strip_rows(tiles, rows_k, J), strip_rows(tiles, rows_w, J)};
+        Group<E> y[Sides];
+        y[0] = strip_rows(tiles, rows_k, J);
+        if constexpr (Sides == 2) y[1] = strip_rows(tiles, rows_w, J);
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           Sum grad[2];
           clear(grad);
 #pragma unroll
-          for (int w = 0; w < 2; ++w) {
+          for (int w = 0; w < Sides; ++w) {
             Group<E> pairs;
-            pairs.load(block(2 * i + w, R, J), L::LP, at);
+            pairs.load(block(Sides * i + w, R, J), L::LP, at);
             multiply_groups<P>(grad, y[w], pairs);
           }
           const Group<E> row = decayed(own[i]);
@@ -322,21 +338,21 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 
       // k and w: through pairs with the later strips, then through the chunk's final state
       f[0] = f[1] = 1;
-      Sum later[2][2];  // gradients of rows decayed until the strip's end
+      Sum later[Sides][2];  // gradients of rows decayed until the strip's end
       clear(later);
 #pragma unroll 1
       for (int I = R + 1; I < 4; ++I) {
         const Group<E> row[2] = {decayed(strip_rows(tiles, rows_q, I)), decayed(strip_rows(tiles, rows_e, I))};
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < 2 * Sides; ++i) {
           Group<E> pairs;
           pairs.load_transposed(block(i, I, R), L::LP, at);
-          multiply_groups<P>(later[i % 2], row[i / 2], pairs);
+          multiply_groups<P>(later[i % Sides], row[i / Sides], pairs);
         }
         pass(I);
       }
 #pragma unroll
-      for (int w = 0; w < 2; ++w) {
+      for (int w = 0; w < Sides; ++w) {
         const Group<E> y = strip_rows(tiles, rows_k + w, R), row = decayed(y);
         const Group<E> of_chunk = strip_rows(d_tiles, rows_k + w, R);
         float to[8];
@@ -357,10 +373,10 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
     write_tile(p, c, p.d.dq, d_tiles.of(rows_q), d_tiles.ld, first, 0, at);
     write_tile(p, c, p.d.d_erase, d_tiles.of(rows_e), d_tiles.ld, first, shift, at);
     write_tile(p, c, p.d.dk, d_tiles.of(rows_k), d_tiles.ld, first, 0, at);
-    write_tile(p, c, p.d.d_write, d_tiles.of(rows_w), d_tiles.ld, first, 0, at);
+    if constexpr (Sides == 2) write_tile(p, c, p.d.d_write, d_tiles.of(rows_w), d_tiles.ld, first, 0, at);
     if (shift && at.thread < kChannels && first + at.thread < p.K) {  // the chunk's first e reads S itself
       const HeadRows<E> to(p.d.d_erase, c.b, c.begin, c.h, p.K);
-      to.data[first + at.thread] = p.rows_of<E>(p.d_rows, c.index, rows_e)[first + at.thread];
+      to.data[first + at.thread] = p.rows_of<E, Sides>(p.d_rows, c.index, rows_e)[first + at.thread];
     }
     if (p.d.dg && !idle) write_decays(p, c, H, key_sum, strips, sums, first, R, c0, at);
     __syncthreads();
@@ -370,10 +386,10 @@ __global__ void __launch_bounds__(kBlock, P == Product::bf16 ? 2 : 1)
 struct Launch {
   const GeneralProblem& p;
   Target to;
-  template <Product P>
+  template <Product P, int Sides>
   cudaError_t operator()() const {
-    return launch(general_channels<P>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock, ChannelLayout<P>().bytes,
-                  to, p);
+    return launch(general_channels<P, Sides>, dim3(static_cast<unsigned>(p.all_chunks())), kBlock,
+                  ChannelLayout<P, Sides>().bytes, to, p);
   }
 };
 

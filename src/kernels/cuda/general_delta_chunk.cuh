@@ -4,7 +4,8 @@
 // Pairs within strips of 16 rows are computed by levels (decayed_attention_levels.cuh). At each level there are two
 // tiles: the later rows of the first are q, the earlier k; the later rows of the second are e, the earlier w. With C
 // the product of the first tile with the transposed second one, the first times itself gives P, the second times itself
-// A, C below the diagonal Q and C above it E^T.
+// A, C below the diagonal Q and C above it E^T. If keys are written, the earlier rows of both tiles are k, so C below
+// the diagonal is P and above it A^T.
 #pragma once
 #include "kernels/cuda/general_delta_groups.cuh"
 #include "kernels/cuda/general_delta_problem.cuh"
@@ -24,10 +25,11 @@ struct ChunkPlace {
   }
 };
 
-// Tiles [64][C] of q, e, k, w (DecayedRows). With erase_first, row i of e's tile is the chunk's row i + 1.
-template <class E, int C>
+// Tiles [64][C] of q, e, k and, with two sides, w (DecayedRows). With erase_first, row i of e's tile is the chunk's row
+// i + 1.
+template <class E, int C, int Sides>
 struct OperandTiles {
-  static constexpr int ld = leading<E>(C), size = kChunk * ld;
+  static constexpr int ld = leading<E>(C), size = kChunk * ld, count = 2 + Sides;
   E* data;
   __device__ E* of(int which) const { return data + which * size; }
   __device__ E* strip(int which, int strip, int column) const { return of(which) + strip * 16 * ld + column; }
@@ -44,16 +46,19 @@ struct OperandTiles {
     copy_one(rows_q, p.in.q, 0);
     copy_one(rows_e, p.in.erase, shift);
     copy_one(rows_k, p.in.k, 0);
-    copy_one(rows_w, p.in.write, 0);
+    if constexpr (Sides == 2) copy_one(rows_w, p.in.write, 0);
   }
 };
 
-// Calls f<product>.
+// Calls f<product, sides>.
 template <class F>
 cudaError_t by_precision(const GeneralProblem& p, F f) {
-  if (p.in.precision == Precision::bf16) return f.template operator()<Product::bf16>();
-  if (p.in.precision == Precision::tf32) return f.template operator()<Product::tf32>();
-  return f.template operator()<Product::fp32>();
+  const auto by_sides = [&]<Product P>() {
+    return p.in.writes_keys ? f.template operator()<P, 1>() : f.template operator()<P, 2>();
+  };
+  if (p.in.precision == Precision::bf16) return by_sides.template operator()<Product::bf16>();
+  if (p.in.precision == Precision::tf32) return by_sides.template operator()<Product::tf32>();
+  return by_sides.template operator()<Product::fp32>();
 }
 
 }  // namespace sb::cuda::attention

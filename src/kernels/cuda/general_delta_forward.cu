@@ -6,17 +6,22 @@
 namespace sb::cuda {
 namespace {
 
-template <class E, int KeyTile, bool First>
+template <class E, int KeyTile, int Sides, bool First>
+using Loads = WalkLoads<E, KeyTile, Sides, First ? 2 : 3, Sides>;
+
+template <class E, int KeyTile, int Sides, bool First>
 __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile, First))
     general_forward(const __grid_constant__ GeneralProblem p, View values, View out, int stages) {
-  using Tiles = WalkTiles<E, KeyTile, First>;
+  using Tiles = typename Loads<E, KeyTile, Sides, First>::Tiles;
   constexpr int depth = Left<E>::depth, ld = Tiles::key_ld, steps = kRows / depth;
   const int warp = threadIdx.x / 32, slice = 16 * p.warps * blockIdx.y, column = slice + 16 * warp;
   const bool exact = p.exact, valued = !First || column < p.transition;
   const Walk walk(p.segments, p.chunks);
   const size_t start_at = static_cast<size_t>(walk.index) * p.K * p.V;
-  const WalkLoads<E, KeyTile, First> loads{
-      p, {{rows_e, rows_q, rows_k, rows_w}, {matrix_e, matrix_n, matrix_p, matrix_q}}, values, walk, slice, stages};
+  constexpr WalkOrder order =
+      Sides == 2 ? WalkOrder{{rows_e, rows_q, rows_k, rows_w}, {matrix_e, matrix_n, matrix_p, matrix_q}}
+                 : WalkOrder{{rows_e, rows_q, rows_k}, {1, 0}};
+  const Loads<E, KeyTile, Sides, First> loads{p, order, values, walk, slice, stages};
 
   Sum state[KeyTile / 8];  // S^T: row a column of V
   each_of_state<KeyTile / 8>(column, [&](int i, int e, int key, int value) {
@@ -34,15 +39,19 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile, 
     if (!First && p.states)
       store_state(state, staged, s.value_ld, static_cast<E*>(p.states) + c.index * KeyTile * p.values + column,
                   p.values);
-    {  // R^T = -(S^T Ed^T + V^T E^T) N^T
+    {  // R^T = -(S^T Ed^T + V^T E^T) N^T or, with one side, D^T = (V^T - S^T Ed^T) N^T
       Sum sums[kRows / 8];
       clear(sums);
       multiply_sums<false>(sums, state, s.key(0), ld, exact);
-      if (valued) multiply_all<false, Blocks::k_up_to_n>(sums, v, s.matrix(0), kPairLd, exact);
-      negate(sums);
+      if constexpr (Sides == 2) {
+        if (valued) multiply_all<false, Blocks::k_up_to_n>(sums, v, s.matrix(0), kPairLd, exact);
+        negate(sums);
+      } else {
+        subtract_from(sums, v);
+      }
       from_all_sums(r, sums);
       clear(sums);
-      multiply_all<false, Blocks::k_up_to_n>(sums, r, s.matrix(1), kPairLd, exact);
+      multiply_all<false, Blocks::k_up_to_n>(sums, r, s.matrix(Sides - 1), kPairLd, exact);
       from_all_sums(r, sums);
     }
     if (!First && p.erased) {
@@ -53,7 +62,7 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile, 
                     kRows);
     }
 
-    // O^T = S^T Qd^T + V^T P^T + R^T Q^T, in two halves to spare registers
+    // O^T = S^T Qd^T + V^T P^T + R^T Q^T, or S^T Qd^T + D^T P^T, in two halves to spare registers
     if constexpr (!First) {
       loads.phase(chunk, chunk + 1, 1);
       __syncwarp();
@@ -65,8 +74,9 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile, 
 #pragma unroll
         for (int i = 0; i < steps; ++i) {
           if (i * depth >= begin + 32) continue;  // P and Q are lower triangular
-          multiply_step<false>(sums, v[i], i * depth, s.matrix(2) + begin * kPairLd, kPairLd, exact);
-          multiply_step<false>(sums, r[i], i * depth, s.matrix(3) + begin * kPairLd, kPairLd, exact);
+          if constexpr (Sides == 2)
+            multiply_step<false>(sums, v[i], i * depth, s.matrix(2) + begin * kPairLd, kPairLd, exact);
+          multiply_step<false>(sums, r[i], i * depth, s.matrix(2 * Sides - 1) + begin * kPairLd, kPairLd, exact);
         }
         Left<E> o[32 / depth];
         from_all_sums(o, sums);
@@ -76,11 +86,13 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile, 
       store_rows(staged, s.value_ld, out, c, tokens_only(), column, p.V);
     }
 
-    // S^T <- e^b_end S^T + V^T Kd + R^T Wd
+    // S^T <- e^b_end S^T + V^T Kd + R^T Wd, or e^b_end S^T + D^T Kd
     loads.phase(chunk, chunk + 1, 2);
     scale_columns(state, s.factors);
-    if (valued) multiply_all<true>(state, v, s.key(2), ld, exact);
-    multiply_all<true>(state, r, s.key(3), ld, exact);
+    if constexpr (Sides == 2) {
+      if (valued) multiply_all<true>(state, v, s.key(2), ld, exact);
+    }
+    multiply_all<true>(state, r, s.key(1 + Sides), ld, exact);
     loads.finish(chunk + 1);
   }
   if (!First && (!p.final_state || walk.end < p.chunks)) return;
@@ -95,14 +107,14 @@ __global__ void __launch_bounds__(32 * most_walk_warps(sizeof(E) == 2, KeyTile, 
 struct Launch {
   const GeneralProblem& p;
   Target to;
-  template <class E, int KeyTile>
+  template <class E, int KeyTile, int Sides>
   cudaError_t operator()() const {
-    return p.first ? run<E, KeyTile, true>() : run<E, KeyTile, false>();
+    return p.first ? run<E, KeyTile, Sides, true>() : run<E, KeyTile, Sides, false>();
   }
-  template <class E, int KeyTile, bool First>
+  template <class E, int KeyTile, int Sides, bool First>
   cudaError_t run() const {
-    using Tiles = WalkTiles<E, KeyTile, First>;
-    const auto kernel = general_forward<E, KeyTile, First>;
+    using Tiles = typename Loads<E, KeyTile, Sides, First>::Tiles;
+    const auto kernel = general_forward<E, KeyTile, Sides, First>;
     const int stages = Tiles::stages(reinterpret_cast<const void*>(kernel), p.warps);
     return launch(kernel, dim3(p.pairs * p.segments.walked, p.slices), 32 * p.warps, stages * Tiles::bytes(p.warps), to,
                   p, view_of<E>(p.in.v), view_of<E>(p.out), stages);

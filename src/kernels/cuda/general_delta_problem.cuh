@@ -10,6 +10,10 @@
 //   Z = -N^T (Q^T dO + Wd dS+);  dV = P^T dO + Kd dS+ + E^T Z;  dS = e^b_end dS+ + Qd^T dO + Ed^T Z
 //   dP = scale dO V^T, dQ = scale dO R^T, dE = Z V^T, dA = Z R^T;  dQd = dO S^T, dEd = Z S^T, dKd = V dS+^T, dWd = R
 //   dS+^T
+// If keys are written (w = k), D = V + R takes the place of V and R. One side of the pairs is left, that of k:
+//   D = N (V - Ed S);  O = Qd S + P D;  S+ = e^b_end S + Kd^T D
+//   Z = -N^T (P^T dO + Kd dS+);  dV = -Z;  dS = e^b_end dS+ + Qd^T dO + Ed^T Z
+//   dP = scale dO D^T, dA = Z D^T;  dQd = dO S^T, dEd = Z S^T, dKd = D dS+^T
 // No exponent is above 0. With erase_first, step i + 1 erases from the state after step i, so row i of the erase
 // vectors' tile holds e_(i+1), which decays like q_i and meets k_j, w_j for j <= i. Its pairs belong to row i + 1 of E
 // and A. Only e_0 reads S undecayed.
@@ -27,6 +31,8 @@ namespace sb::cuda {
 
 enum DecayedRows { rows_q, rows_e, rows_k, rows_w };
 enum PairMatrix { matrix_p, matrix_q, matrix_e, matrix_n, matrix_a = matrix_n };  // the last: N, among gradients dA
+// Sides of the pairs: 2, k and w, or 1, if keys are written. There are 2 + Sides decayed rows, Qd, Ed, Kd and Wd, and
+// 2 Sides matrices: P, Q, E, N, or P, N.
 
 struct GeneralProblem {
   GeneralDelta in;
@@ -47,28 +53,29 @@ struct GeneralProblem {
   int transition;     // column of A in `added`: V, rounded up to a multiple of 16
   int added_columns;  // of `added`
   // Memory between passes; E is the type of the precision. Shapes are [pairs][chunks] followed by:
-  void* rows;        // E [4][64][key_tile]: Qd, Ed, Kd, Wd
-  void* matrices;    // E [4][64][64]: P, Q, E, N
+  void* rows;        // E [2 + Sides][64][key_tile]: Qd, Ed, Kd, Wd
+  void* matrices;    // E [2 Sides][64][64]: P, Q, E, N
   float* factors;    // [key_tile]: e^b_end
   void* states;      // E [key_tile][values]: S; null: not kept
-  void* erased;      // E [64][values]: R; null: not kept
+  void* erased;      // E [64][values]: R or, if keys are written, D; null: not kept
   void* d_states;    // E [key_tile][values]: dS+
-  void* solved;      // E [64][values]: Z
-  void* d_rows;      // E [4][64][key_tile]: dQd, dEd, dKd, dWd
-  void* d_matrices;  // E [4][64][64]: dP, dQ, dE, dA
+  void* solved;      // E [64][values]: Z; not used if keys are written: Z = -dV
+  void* d_rows;      // E [2 + Sides][64][key_tile]: dQd, dEd, dKd, dWd
+  void* d_matrices;  // E [2 Sides][64][64]: dP, dQ, dE, dA
   float* along;      // [key_tile]: <dS+, S> of each key channel
   // Used with several segments; shapes are [pairs][segments] followed by:
   float* added;   // [K][added_columns], (B, A)
   float* starts;  // [K][V], initial states
   float* d_ends;  // [K][V], D after the first pass, then gradients of final states
   __host__ __device__ int64_t all_chunks() const { return static_cast<int64_t>(pairs) * chunks; }
-  template <class E>
+  int sides() const { return in.writes_keys ? 1 : 2; }
+  template <class E, int Sides>
   __device__ E* rows_of(void* memory, int64_t chunk, int which) const {
-    return static_cast<E*>(memory) + (chunk * 4 + which) * kRows * key_tile;
+    return static_cast<E*>(memory) + (chunk * (2 + Sides) + which) * kRows * key_tile;
   }
-  template <class E>
+  template <class E, int Sides>
   __device__ E* matrix_of(void* memory, int64_t chunk, int which) const {
-    return static_cast<E*>(memory) + (chunk * 4 + which) * kRows * kRows;
+    return static_cast<E*>(memory) + (chunk * 2 * Sides + which) * kRows * kRows;
   }
 };
 

@@ -72,7 +72,18 @@ __device__ inline float2 first_and_second(float2 x, float2 y) {
   return make_float2(x.x, y.y);
 }
 
-// sum (16 channels x 8 rows of pairs) += x a^T + y b^T, over the steps 8 k to 8 k + 7 of the groups x and y
+// sum (16 channels x 8 rows of pairs) += x a^T, over the steps 8 k to 8 k + 7 of the group x
+template <Product P>
+__device__ __forceinline__ void multiply_half(Sum& sum, const Group<Operand<P>>& x, Pair<Operand<P>> a, int k) {
+  if constexpr (P == Product::bf16) {
+    const uint32_t left[2] = {x.r[2 * k], x.r[2 * k + 1]};
+    mma_bf16(sum, left, a);
+  } else {
+    const float2 first = x.r[2 * k], second = x.r[2 * k + 1];
+    multiply(sum, Left<float>{{first.x, second.x, first.y, second.y}}, Right<float>{{a.x, a.y}}, P == Product::fp32);
+  }
+}
+// sum += x a^T + y b^T, the same of two groups
 template <Product P>
 __device__ __forceinline__ void multiply_halves(Sum& sum, const Group<Operand<P>>& x, Pair<Operand<P>> a,
                                                 const Group<Operand<P>>& y, Pair<Operand<P>> b, int k) {
@@ -80,12 +91,8 @@ __device__ __forceinline__ void multiply_halves(Sum& sum, const Group<Operand<P>
     const uint32_t left[4] = {x.r[2 * k], x.r[2 * k + 1], y.r[2 * k], y.r[2 * k + 1]}, right[2] = {a, b};
     mma_bf16(sum, left, right);
   } else {
-    const auto add = [&](float2 first, float2 second, float2 right) {
-      multiply(sum, Left<float>{{first.x, second.x, first.y, second.y}}, Right<float>{{right.x, right.y}},
-               P == Product::fp32);
-    };
-    add(x.r[2 * k], x.r[2 * k + 1], a);
-    add(y.r[2 * k], y.r[2 * k + 1], b);
+    multiply_half<P>(sum, x, a, k);
+    multiply_half<P>(sum, y, b, k);
   }
 }
 

@@ -2,24 +2,27 @@
 // decayed rows and matrices of pairs. If shared memory has room for two chunks, the next one is loaded meanwhile. With
 // room for one, the tiles of a phase are replaced by the next chunk's as soon as the phase has ended. Otherwise each
 // phase loads its own tiles and overwrites those of the phase before. The first pass over the segments has no phase 1.
+// Nor has backward if keys are written.
 #pragma once
 #include "kernels/cuda/general_delta_problem.cuh"
 
 namespace sb::cuda {
 
-// Decayed rows (DecayedRows) and matrices (PairMatrix) in the order of their use: phase 0 uses keys[0] and matrices[0]
+// Decayed rows (DecayedRows) and indices of matrices in the order of their use: phase 0 uses keys[0] and matrices[0]
 // and [1], phase 1 uses keys[1] and matrices[2] and [3], phase 2 uses keys[2] and [3].
+// Forward uses half of them if keys are written: keys[0] and matrices[0], keys[1] and matrices[1], then keys[2].
 struct WalkOrder {
   int keys[4], matrices[4];
 };
 
-template <class E, int KeyTile, bool First>
+// Phases: 3, or 2 if there is no phase 1. Each: number of matrices in phases 0 and 1, and of decayed rows in phase 2
+template <class E, int KeyTile, int Sides, int Phases, int Each>
 struct WalkTiles {
   static constexpr bool at_once = sizeof(E) == 2 && KeyTile <= 128;
-  static constexpr int key_ld = KeyTile + kPad, key_slots = at_once ? (First ? 3 : 4) : 2,
-                       matrix_slots = First     ? 2
-                                      : at_once ? 4
-                                                : 3;
+  static constexpr int key_ld = KeyTile + kPad, key_slots = at_once ? Phases + Each - 1 : Each,
+                       matrix_slots = at_once     ? (Phases - 1) * Each
+                                      : Each == 2 ? Phases
+                                                  : 1;
   float* factors;
   E *keys, *matrices, *values;
   int value_ld;
@@ -39,25 +42,31 @@ struct WalkTiles {
     values = matrices + matrix_slots * kRows * kPairLd;
     value_ld = 16 * warps + kPad;
   }
-  // With three slots, keys[3] has that of keys[1], which is not loaded.
-  __device__ E* key(int i) const { return keys + (key_slots == 3 && i == 3 ? 1 : i % key_slots) * kRows * key_ld; }
+  // Without phase 1, the last of the keys has the slot of keys[1], which is not loaded.
+  __device__ E* key(int i) const {
+    return keys + (at_once && Phases == 2 && i == key_slots ? 1 : i % key_slots) * kRows * key_ld;
+  }
   __device__ E* matrix(int i) const { return matrices + i % matrix_slots * kRows * kPairLd; }
 
   // Starts loading the tiles of a phase
   __device__ void load(const GeneralProblem& p, const Chunk& c, const WalkOrder& order, int phase) const {
     const TileWalk<E> by_key(KeyTile), by_step(kRows);
     const auto load_key = [&](int i) {
-      load_tile(key(i), key_ld, p.rows_of<E>(p.rows, c.index, order.keys[i]), KeyTile, kRows, by_key);
+      load_tile(key(i), key_ld, p.rows_of<E, Sides>(p.rows, c.index, order.keys[i]), KeyTile, kRows, by_key);
     };
     const auto load_matrix = [&](int i) {
-      load_tile(matrix(i), kPairLd, p.matrix_of<E>(p.matrices, c.index, order.matrices[i]), kRows, kRows, by_step);
+      load_tile(matrix(i), kPairLd, p.matrix_of<E, Sides>(p.matrices, c.index, order.matrices[i]), kRows, kRows,
+                by_step);
     };
     if (phase == 0) {
-      load_key(0), load_matrix(0), load_matrix(1);
+      load_key(0), load_matrix(0);
+      if constexpr (Each == 2) load_matrix(1);
     } else if (phase == 1) {
-      load_key(1), load_matrix(2), load_matrix(3);
+      load_key(1), load_matrix(Each);
+      if constexpr (Each == 2) load_matrix(3);
     } else {
-      load_key(2), load_key(3);
+      load_key(2);
+      if constexpr (Each == 2) load_key(3);
     }
   }
   // Starts loading the columns of `rows` from `column` on, and the factors
@@ -69,9 +78,9 @@ struct WalkTiles {
 
 // Loads of a loop over chunks. Called by all threads: begin() before the loop; start() and finish() around each chunk;
 // phase() before the phases 1 and 2.
-template <class E, int KeyTile, bool First>
+template <class E, int KeyTile, int Sides, int Phases, int Each>
 struct WalkLoads {
-  using Tiles = WalkTiles<E, KeyTile, First>;
+  using Tiles = WalkTiles<E, KeyTile, Sides, Phases, Each>;
   const GeneralProblem& p;
   WalkOrder order;
   View rows;
@@ -85,7 +94,7 @@ struct WalkLoads {
     tiles(chunk).load_values(p, Chunk(p, walk.pair, chunk), rows, column);
   }
   __device__ void load_chunk(int chunk) const {
-    for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); phase += First ? 2 : 1) load(chunk, phase);
+    for (int phase = 0; phase < (Tiles::at_once ? 3 : 1); phase += Phases == 2 ? 2 : 1) load(chunk, phase);
     load_values(chunk);
     copy_commit();
   }
@@ -105,7 +114,7 @@ struct WalkLoads {
     if (stages == 2) return;
     __syncthreads();
     if (Tiles::at_once) {
-      if (exists(next)) load(next, First ? 0 : phase - 1);
+      if (exists(next)) load(next, Phases == 2 ? 0 : phase - 1);
       return;
     }
     load(chunk, phase);
@@ -159,12 +168,37 @@ __device__ __forceinline__ void negate(Sum (&sums)[Tiles]) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) sums[i][j] = -sums[i][j];
 }
+template <class E>
+__device__ __forceinline__ Left<E> negated(Left<E> x) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (sizeof(E) == 2)
+      x.r[i] ^= 0x80008000u;
+    else
+      x.r[i] = -x.r[i];
+  }
+  return x;
+}
+// sums <- x - sums
+template <class E, int Steps, int Tiles>
+__device__ __forceinline__ void subtract_from(Sum (&sums)[Tiles], const Left<E> (&x)[Steps]) {
+  constexpr int each = Left<E>::depth / 8;
+#pragma unroll
+  for (int i = 0; i < Steps; ++i) {
+    Sum part[each];
+    to_sums(part, x[i]);
+#pragma unroll
+    for (int j = 0; j < 4 * each; ++j)
+      sums[i * each + j / 4][j % 4] = part[j / 4][j % 4] - sums[i * each + j / 4][j % 4];
+  }
+}
 
-// Calls f<E, key tile>.
+// Calls f<E, key tile, sides>.
 template <class F>
 cudaError_t dispatch_walk(const GeneralProblem& p, F f) {
-#define SB_TILE(E, width) \
-  if (p.key_tile == width) return f.template operator()<E, width>()
+#define SB_TILE(E, width)  \
+  if (p.key_tile == width) \
+  return p.in.writes_keys ? f.template operator()<E, width, 1>() : f.template operator()<E, width, 2>()
   if (p.in.precision == Precision::bf16) {
     SB_TILE(bf16, 64);
     SB_TILE(bf16, 80);

@@ -177,13 +177,14 @@ bool gated_delta(int precision, int factors, int K, int V, int time = 200) {
       });
 }
 
-bool general_delta(int precision, int K, int V, int time) {
+bool general_delta(int precision, int K, int V, int time, bool writes_keys) {
   const ConstRows in{memory, 8, 8, 8};
   const Rows out{memory, 8, 8, 8};
-  const GeneralDelta p{2, time, 3, K, V,      static_cast<Precision>(precision), false, 1, in, in, in, in, in, nullptr,
-                       0, 0,    0, 0, nullptr};
+  const GeneralDelta p{
+      2, time, 3, K,       V,          static_cast<Precision>(precision), false, 1, in, in, in, in, in, nullptr, 0,
+      0, 0,    0, nullptr, writes_keys};
   const auto name = std::string("general_delta ") + kPrecisions[precision] + " K " + std::to_string(K) + " V " +
-                    std::to_string(V) + " T " + std::to_string(time);
+                    std::to_string(V) + " T " + std::to_string(time) + (writes_keys ? " writes keys" : "");
   return check(
       name, [&] { return general_delta_fits(p); },
       [&] {
@@ -261,7 +262,7 @@ void check_device(const Device& device) {
         for (const int time : {200, 8192}) {  // whole, and divided into segments
           for (const int factors : {1, 2, 4}) gated_delta(precision, factors, K, V, time);
           for (const Decay decay : {Decay::scalar, Decay::vector}) decayed_attention(precision, decay, K, V, time);
-          general_delta(precision, K, V, time);
+          for (const bool writes_keys : {false, true}) general_delta(precision, K, V, time, writes_keys);
         }
         expect(log_linear_attention(precision, 200, K, V), "log-linear attention has kernels");
       }

@@ -1,10 +1,10 @@
 // The CUDA generalised delta rule against a loop in double with a backward pass of its own, then its time.
 //   general_delta_check [--quick | --long] [--time [--model TEXT]] [--shape bf16|tf32|fp32 B T H K V DECAY
-//   before|after]
-// DECAY: none, 0, mild, mixed, -30, -1e4, head or slow. Every case prints ||kernel - loop|| / ||loop|| of every output
-// and gradient and PASS, or FAIL beside an error above its bound: 1e-5 in fp32, 2e-2 in tf32 and bf16. Outputs and
-// workspaces are filled with NaN before each run, and each case runs twice and must give the same bytes. The loop's own
-// gradients are first compared with central differences. Exit code 1 if anything fails.
+//   before|after|keys-before|keys-after]
+// DECAY: none, 0, mild, mixed, -30, -1e4, head or slow. keys: with writes_keys. Every case prints ||kernel - loop|| /
+// ||loop|| of every output and gradient and PASS, or FAIL beside an error above its bound: 1e-5 in fp32, 2e-2 in tf32
+// and bf16. Outputs and workspaces are filled with NaN before each run, and each case runs twice and must give the same
+// bytes. The loop's own gradients are first compared with central differences. Exit code 1 if anything fails.
 #include <cstring>
 #include <thread>
 
@@ -129,13 +129,15 @@ struct Case {
   bool erase_first = false;
   bool states = true;  // initial state, gradient of the final one
   int gap = 0;         // elements between heads, and three times as many between steps
+  bool writes_keys = false;
   bool low() const { return precision == Precision::bf16; }
 };
 
 std::string text(const Case& c) {
   char line[160];
-  std::snprintf(line, sizeof line, "%s B%d T%-3d H%d %3dx%-3d g %-5s %-6s%s", kPrecisionNames[int(c.precision)], c.B,
-                c.T, c.H, c.K, c.V, kLogNames[int(c.logs)], c.erase_first ? "before" : "after", c.gap ? " gaps" : "");
+  std::snprintf(line, sizeof line, "%s B%d T%-3d H%d %3dx%-3d g %-5s %-6s%s%s", kPrecisionNames[int(c.precision)], c.B,
+                c.T, c.H, c.K, c.V, kLogNames[int(c.logs)], c.erase_first ? "before" : "after", c.gap ? " gaps" : "",
+                c.writes_keys ? " keys" : "");
   return line;
 }
 
@@ -174,6 +176,7 @@ Pair draw(const Case& c, std::mt19937_64& random) {
       p.g[at] = float(g);
     }
   }
+  if (c.writes_keys) p.k = p.w;
   return p;
 }
 
@@ -269,7 +272,8 @@ GeneralDelta problem_of(const Case& c, const Tensors& x, const float* state) {
       c.B, c.T,     c.H, c.K, c.V, c.precision, c.erase_first, float(1 / std::sqrt(double(c.K))), {}, {}, {}, {},
       {},  nullptr, 0,   0,   0,   1,           state};
   p.q = x.q.view<const void>(), p.k = x.k.view<const void>(), p.v = x.v.view<const void>();
-  p.erase = x.e.view<const void>(), p.write = x.w.view<const void>();
+  p.erase = x.e.view<const void>(), p.writes_keys = c.writes_keys;
+  if (!c.writes_keys) p.write = x.w.view<const void>();
   const auto g = x.g.view<const void>();
   if (c.logs != Logs::none) p.g = static_cast<const float*>(g.data);
   p.g_batch = g.batch, p.g_time = g.time, p.g_head = g.head, p.g_key = c.logs == Logs::head ? 0 : 1;
@@ -283,7 +287,7 @@ GeneralDeltaGradients gradients_of(const Case& c, const Tensors& x, const float*
           x.dk.view<void>(),
           x.dv.view<void>(),
           x.de.view<void>(),
-          x.dw.view<void>(),
+          c.writes_keys ? Rows{} : x.dw.view<void>(),
           c.logs == Logs::none ? nullptr : static_cast<float*>(dg.data),
           dg.batch,
           dg.time,
@@ -314,6 +318,9 @@ bool run_case(const Case& c, std::mt19937_64& random, Worst& worst) {
   std::vector<std::thread> loops;
   for (Pair& p : pairs) loops.emplace_back([&p] { backward_loop(p); });
   for (std::thread& loop : loops) loop.join();
+  if (c.writes_keys)
+    for (Pair& p : pairs)
+      for (size_t i = 0; i < p.dk.size(); ++i) p.dk[i] += p.dw[i];
   Tensors x(c);
   x.q.put(pairs, &Pair::q), x.k.put(pairs, &Pair::k), x.v.put(pairs, &Pair::v), x.e.put(pairs, &Pair::e);
   x.w.put(pairs, &Pair::w), x.g.put(pairs, &Pair::g), x.d_out.put(pairs, &Pair::d_out);
@@ -337,12 +344,21 @@ bool run_case(const Case& c, std::mt19937_64& random, Worst& worst) {
   judge("dk", x.dk.error(pairs, &Pair::dk));
   judge("dv", x.dv.error(pairs, &Pair::dv));
   judge("de", x.de.error(pairs, &Pair::de));
-  judge("dw", x.dw.error(pairs, &Pair::dw));
+  if (!c.writes_keys) judge("dw", x.dw.error(pairs, &Pair::dw));
   if (c.logs != Logs::none) judge("dg", x.dg.error(pairs, &Pair::dg));
   if (c.states) judge("dS", check::error(x.d_state, joined_states(pairs, &Pair::d_state)));
   std::printf("  %s\n", good ? "PASS" : "FAIL");
   std::fflush(stdout);
   return good;
+}
+
+// The cases, then the same with writes_keys
+std::vector<Case> and_keys(std::vector<Case> cases) {
+  for (size_t i = 0, count = cases.size(); i < count; ++i) {
+    cases.push_back(cases[i]);
+    cases.back().writes_keys = true;
+  }
+  return cases;
 }
 
 std::vector<Case> matrix(bool quick) {
@@ -364,7 +380,7 @@ std::vector<Case> matrix(bool quick) {
       cases.push_back({p, 1, 400, 2, 128, 128, Logs::mixed, first});
     }
   }
-  return cases;
+  return and_keys(cases);
 }
 
 // Divided into segments on a GPU of 100 multiprocessors or more, except T = 2047. Lengths with a short last segment and
@@ -383,15 +399,17 @@ std::vector<Case> long_matrix() {
   }
   cases.push_back({Precision::fp32, 1, 32768, 2, 32, 32, Logs::slow, true});
   cases.push_back({Precision::bf16, 1, 32768, 4, 80, 96, Logs::slow, false});
-  return cases;
+  return and_keys(cases);
 }
 
 // ---- time ----
 
-void time_case(const std::string& only, const char* name, const Case& c) {
-  if (std::string(name).find(only) == std::string::npos) return;
+void time_case(const std::string& only, const std::string& name, const Case& c) {
+  if (name.find(only) == std::string::npos) return;
   std::mt19937_64 random(3);
-  const std::vector<Pair> one{draw({c.precision, 1, c.T, 1, c.K, c.V, c.logs, c.erase_first}, random)};
+  Case alone = c;
+  alone.B = alone.H = 1;
+  const std::vector<Pair> one{draw(alone, random)};
   Tensors x(c);
   x.q.put(one, &Pair::q), x.k.put(one, &Pair::k), x.v.put(one, &Pair::v), x.e.put(one, &Pair::e);
   x.w.put(one, &Pair::w), x.g.put(one, &Pair::g), x.d_out.put(one, &Pair::d_out);
@@ -404,8 +422,8 @@ void time_case(const std::string& only, const char* name, const Case& c) {
       median_ms([&](int) { return general_delta_backward(p, kept.data, d, workspace.data, nullptr); });
   // Least bytes: inputs, outputs and gradients once, backward reads the inputs again
   const double rows = double(c.B) * c.T * c.H, wide = c.low() ? 2 : 4;
-  const double gigabytes = rows * (wide * (3 * 4 * c.K + 5 * c.V) + 4 * 3 * c.K) / 1e9;
-  std::printf("| %s | %s | %d | %.3f | %.3f | %.3f | %.2f | %.0f | %.0f + %.0f |\n", name,
+  const double gigabytes = rows * (wide * (3 * (c.writes_keys ? 3 : 4) * c.K + 5 * c.V) + 4 * 3 * c.K) / 1e9;
+  std::printf("| %s | %s | %d | %.3f | %.3f | %.3f | %.2f | %.0f | %.0f + %.0f |\n", name.c_str(),
               kPrecisionNames[int(c.precision)], c.T, forward, backward, forward + backward, gigabytes,
               gigabytes / (forward + backward) * 1e3, kept.bytes / 1e6, workspace.bytes / 1e6);
   std::fflush(stdout);
@@ -416,24 +434,29 @@ void time_all(const std::string& only) {
   std::printf(
       "\n| model, batch 64 | operands | T | forward ms | backward ms | sum | least GB | GB/s | kept + workspace MB |\n"
       "|---|---|---|---|---|---|---|---|---|\n");
+  const auto time_both = [&](const std::string& name, Case c) {
+    time_case(only, name, c);
+    c.writes_keys = true;
+    time_case(only, name + ", writes keys", c);
+  };
   // Near 85 M parameters: widths 1280, 1024 and 1408
-  time_case(only, "KDA: 13 heads 96x192", {low, 64, 400, 13, 96, 192, Logs::mild, false, false});
-  time_case(only, "KDA: 20 heads 64x128", {low, 64, 400, 20, 64, 128, Logs::mild, false, false});
-  time_case(only, "KDA: 16 heads 80x160", {low, 64, 400, 16, 80, 160, Logs::mild, false, false});
-  time_case(only, "Gated DeltaNet-2: 8 heads 128x256", {low, 64, 400, 8, 128, 256, Logs::mild, false, false});
+  time_both("KDA: 13 heads 96x192", {low, 64, 400, 13, 96, 192, Logs::mild, false, false});
+  time_both("KDA: 20 heads 64x128", {low, 64, 400, 20, 64, 128, Logs::mild, false, false});
+  time_both("KDA: 16 heads 80x160", {low, 64, 400, 16, 80, 160, Logs::mild, false, false});
+  time_both("Gated DeltaNet-2: 8 heads 128x256", {low, 64, 400, 8, 128, 256, Logs::mild, false, false});
   time_case(only, "RWKV-7: 16 heads 88x88", {low, 64, 400, 16, 88, 88, Logs::mild, true, false});
   time_case(only, "16 heads 72x144", {low, 64, 400, 16, 72, 144, Logs::mild, false, false});
   time_case(only, "RWKV-7: 24 heads 64x64", {low, 64, 400, 24, 64, 64, Logs::mild, true, false});
   time_case(only, "width 1024: 16 heads 64x128", {low, 64, 400, 16, 64, 128, Logs::mild, false, false});
   time_case(only, "width 256: 4 heads 64x128", {low, 64, 400, 4, 64, 128, Logs::mild, false, false});
   time_case(only, "8 heads 128x128", {low, 64, 400, 8, 128, 128, Logs::mild, false, false});
-  time_case(only, "KDA, T 1300", {low, 64, 1300, 16, 80, 160, Logs::mild, false, false});
-  time_case(only, "KDA, batch 1, T 32768", {low, 1, 32768, 16, 80, 160, Logs::mild, false, false});
-  time_case(only, "KDA 1024, batch 32, T 1024", {low, 32, 1024, 8, 128, 256, Logs::mild, false, false});
-  time_case(only, "KDA 1024, batch 2, T 16384", {low, 2, 16384, 8, 128, 256, Logs::mild, false, false});
-  time_case(only, "KDA 1024, batch 1, T 32768", {low, 1, 32768, 8, 128, 256, Logs::mild, false, false});
-  time_case(only, "KDA", {Precision::tf32, 64, 400, 16, 80, 160, Logs::mild, false, false});
-  time_case(only, "KDA", {Precision::fp32, 64, 400, 16, 80, 160, Logs::mild, false, false});
+  time_both("KDA, T 1300", {low, 64, 1300, 16, 80, 160, Logs::mild, false, false});
+  time_both("KDA, batch 1, T 32768", {low, 1, 32768, 16, 80, 160, Logs::mild, false, false});
+  time_both("KDA 1024, batch 32, T 1024", {low, 32, 1024, 8, 128, 256, Logs::mild, false, false});
+  time_both("KDA 1024, batch 2, T 16384", {low, 2, 16384, 8, 128, 256, Logs::mild, false, false});
+  time_both("KDA 1024, batch 1, T 32768", {low, 1, 32768, 8, 128, 256, Logs::mild, false, false});
+  time_both("KDA", {Precision::tf32, 64, 400, 16, 80, 160, Logs::mild, false, false});
+  time_both("KDA", {Precision::fp32, 64, 400, 16, 80, 160, Logs::mild, false, false});
 }
 
 Case parsed(char** words) {
@@ -451,7 +474,10 @@ Case parsed(char** words) {
           number(4),
           number(5),
           Logs(index(kLogNames, 8, words[6])),
-          !std::strcmp(words[7], "before")};
+          std::strstr(words[7], "before") != nullptr,
+          true,
+          0,
+          !std::strncmp(words[7], "keys", 4)};
 }
 
 }  // namespace
