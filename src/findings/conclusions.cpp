@@ -65,7 +65,7 @@ bool is_counted_only(const ScaleVerdict& stratum) {
 }  // namespace
 
 bool Conclusions::has_runs() const {
-  return !supported.empty() || !contradicted.empty() || !equivalent.empty() || !undecided.empty() || !blocked.empty();
+  return !supported.empty() || !contradicted.empty() || !equivalent.empty() || !undecided.empty();
 }
 
 std::vector<Conclusions> conclusions_of(const std::vector<ClaimVerdict>& verdicts) {
@@ -75,37 +75,33 @@ std::vector<Conclusions> conclusions_of(const std::vector<ClaimVerdict>& verdict
     all.place = &verdicts.front().scales[s];
     for (const auto& verdict : verdicts) {
       const ScaleVerdict& stratum = verdict.scales[s];
-      if (verdict.claim->number == 0 || is_counted_only(stratum)) continue;
-      if (stratum.with_runs == 0) continue;
-      const std::string title = numbered_title(*verdict.claim);
+      if (verdict.claim->number == 0 || stratum.with_runs == 0 || is_counted_only(stratum)) continue;
       all.several_grammars |= !stratum.has_one_grammar();
       if (stratum.verdict == Verdict::undecided) {
-        (stratum.needs_more_than_grammars() ? all.blocked : all.undecided).push_back(title);
+        all.undecided.push_back(verdict.claim->number);
+        if (stratum.needs_more_than_grammars()) all.blocked.push_back(verdict.claim->number);
         continue;
       }
       auto& titles = stratum.verdict == Verdict::supported      ? all.supported
                      : stratum.verdict == Verdict::contradicted ? all.contradicted
                                                                 : all.equivalent;
-      titles.push_back(title + share_text(stratum) + in_brackets(cell(verdict.claim->caveat)));
+      titles.push_back(numbered_title(*verdict.claim) + share_text(stratum) + in_brackets(cell(verdict.claim->caveat)));
     }
   }
   return out;
 }
 
-std::string numbers_text(const std::vector<std::string>& titles) {
-  std::vector<int> numbers;
-  for (const auto& title : titles) numbers.push_back(std::stoi(title));
-  std::sort(numbers.begin(), numbers.end());
+std::string numbers_text(const std::vector<int>& numbers) {
   std::vector<std::string> words;
   for (const int number : numbers) words.push_back(std::to_string(number));
-  return formatted("claim{} {}", titles.size() == 1 ? "" : "s", and_list(words));
+  return formatted("claim{} {}", words.size() == 1 ? "" : "s", and_list(words));
 }
 
-std::vector<std::string> counted_claims(const std::vector<ClaimVerdict>& verdicts) {
-  std::vector<std::string> out;
+std::vector<int> counted_claims(const std::vector<ClaimVerdict>& verdicts) {
+  std::vector<int> out;
   for (const auto& verdict : verdicts)
     if (verdict.claim->number > 0 && std::any_of(verdict.scales.begin(), verdict.scales.end(), is_counted_only))
-      out.push_back(numbered_title(*verdict.claim));
+      out.push_back(verdict.claim->number);
   return out;
 }
 

@@ -194,8 +194,7 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
       bool any = false;
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
-        const bool as_run = !c.reported && one.held && one.as_run != Verdict::undecided;
-        if (!one.is_decided() && !as_run) continue;
+        if (!one.is_decided() && !one.would_decide()) continue;
         any = true;
         if (numbered) rows += formatted("| {} ", verdict.claim->number);
         const std::string where = where_text(stratum, one);

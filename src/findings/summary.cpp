@@ -91,7 +91,7 @@ std::string beyond(const Claims& claims, const std::vector<ClaimVerdict>& verdic
 }
 
 // What comparisons of the paper's undecided claims show at one place: "10 of their comparisons are decided, all
-// supported; none changes one mechanism of one model. …"
+// as supported; none of these changes one mechanism of one model. …"
 std::string parts_text(const std::vector<ClaimVerdict>& verdicts, size_t place) {
   size_t decided = 0, supported = 0, isolating = 0, withheld = 0;
   for (const auto& verdict : verdicts) {
@@ -100,8 +100,7 @@ std::string parts_text(const std::vector<ClaimVerdict>& verdicts, size_t place) 
       decided += one.is_decided();
       supported += one.is_decided() && one.verdict == Verdict::supported;
       isolating += one.is_decided() && one.isolates();
-      withheld += !one.comparison->reported && one.held && one.why == Withheld::open_settings &&
-                  (one.as_run == Verdict::contradicted || one.as_run == Verdict::equivalent);
+      withheld += one.would_decide() && one.why == Withheld::open_settings && one.as_run != Verdict::supported;
     }
   }
   if (decided + withheld == 0) return "";
@@ -131,15 +130,14 @@ std::string claims_brief(const std::vector<ClaimVerdict>& verdicts) {
         "supported: " + (all.supported.empty() ? "none" : claims_text(all.supported)),
         "contradicted: " + (all.contradicted.empty() ? "none" : claims_text(all.contradicted))};
     if (!all.equivalent.empty()) parts.push_back("in part without the claimed effect: " + claims_text(all.equivalent));
-    std::vector<std::string> open = all.undecided;
-    open.insert(open.end(), all.blocked.begin(), all.blocked.end());
-    if (!open.empty()) parts.push_back("undecided: " + numbers_text(open));
+    if (!all.undecided.empty()) parts.push_back("undecided: " + numbers_text(all.undecided));
     sentences.push_back(formatted("At {} ({}), {} protocol: {}.", name, all.place->scale->title, all.place->protocol,
                                   joined(parts, "; ")));
     if (const std::string text = parts_text(verdicts, i); !text.empty()) sentences.push_back(text);
   }
   if (const auto counted = counted_claims(verdicts); !counted.empty())
-    sentences.push_back(capitalised(numbers_text(counted)) + " needs no training: parameters are counted.");
+    sentences.push_back(formatted("{} {} no training: parameters are counted.", capitalised(numbers_text(counted)),
+                                  counted.size() == 1 ? "needs" : "need"));
   if (!single.empty())
     sentences.push_back(
         formatted("At {}, one grammar was run, so no claim about accuracy is decided there.", and_list(single)));

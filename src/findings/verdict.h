@@ -83,6 +83,7 @@ struct ComparisonVerdict {
   bool failed() const { return !figures.a.failed.empty() || !figures.b.failed.empty(); }
   bool has_runs() const { return effect.n > 0 || failed(); }  // on a grammar common to all arms
   bool is_decided() const;           // counts, with a verdict from runs that survives Holm's correction
+  bool would_decide() const;         // counts, and its verdict is withheld although it survives Holm's correction
   bool arms_differ_in_rate() const;  // variants of one model, without a common learning rate
   bool isolates() const;             // its arms are one model and differ in one switch or key
   std::string words() const;         // "undecided (at the ceiling)", "supported (not after Holm)"

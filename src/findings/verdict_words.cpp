@@ -60,6 +60,10 @@ bool ComparisonVerdict::is_decided() const {
   return !comparison->reported && !exact && held && verdict != Verdict::undecided;
 }
 
+bool ComparisonVerdict::would_decide() const {
+  return !comparison->reported && held && as_run != Verdict::undecided;
+}
+
 bool ComparisonVerdict::arms_differ_in_rate() const {
   if (comparison->a.size() != 1 || comparison->b.size() != 1 ||
       comparison->a.front().model != comparison->b.front().model)

@@ -70,8 +70,8 @@ class ChannelDelta : public Mixer {
       const auto b = sigmoid_gate(parts[3], largest);
       context.record("write", b);
       rule.v = heads_of(qk_v[1], h);
-      // beta k both erases and writes. With GPU kernels for bfloat16, three tensors of one pass need no sum of
-      // gradients.
+      // Key and write are beta k. In bfloat16, on a GPU, delta_keys returns them as tensors of their own, so that
+      // autograd need not add their gradients.
       if (in_.copy().defined()) {
         const auto keys = delta_keys(rule.k, b);
         rule.erase = keys.erase;
