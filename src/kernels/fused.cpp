@@ -249,7 +249,7 @@ DeltaKeys delta_keys(const Tensor& k, const Tensor& w) {
   if (k.dim() < 2 || w.sizes() != k.sizes().slice(0, k.dim() - 1))
     throw bad_input("delta_keys", c10::str("w, expected all axes but the last of ", k.sizes(), ", got ", w.sizes()));
   const auto out = kernels::run(op::DeltaKeys{}, {k, w});
-  return {out[0], out[1], out[2]};
+  return {out[0], out[1]};
 }
 Tensor skip_then_gate_then_rms_norm(const Tensor& read, const Tensor& x, const Tensor& skip, const Tensor& gain,
                                     const Tensor& gate, double eps) {

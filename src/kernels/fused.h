@@ -102,10 +102,10 @@ struct StepAndDecay {
 StepAndDecay softplus_gates(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& A_log);
 // w x with one factor per head: x [...,H,P], w [...,H]; the result has x's type. The values that Mamba2 writes.
 at::Tensor scale_heads(const at::Tensor& x, const at::Tensor& w);
-// The three keys of a delta rule with one strength per head: erases by k, writes by w k (as scale_heads). On a GPU, one
-// pass sums the gradients of all three.
+// The keys of a delta rule with one strength per head: erases by k, writes by w k (as scale_heads). On a GPU, one pass
+// sums the gradients of both.
 struct DeltaKeys {
-  at::Tensor erase, key, write;
+  at::Tensor erase, key;
 };
 DeltaKeys delta_keys(const at::Tensor& k, const at::Tensor& w);
 // rms_norm((read + skip x) * silu(gate)) over all heads: Mamba2's read-out. read, x [...,H,P]; skip [H], one factor per

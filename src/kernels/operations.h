@@ -93,7 +93,7 @@ struct SoftplusBias {};   // x, bias -> softplus(x + bias)
 struct SoftplusDecay {};  // x, bias, A_log -> -e^{A_log} softplus(x + bias)
 struct SoftplusGates {};  // x, bias, A_log -> softplus(x + bias), -e^{A_log} softplus(x + bias)
 struct ScaleHeads {};     // x, w -> w x
-struct DeltaKeys {};      // k, beta -> k, beta k, beta k
+struct DeltaKeys {};      // k, beta -> k, beta k
 struct SkipNorm {         // read, x, skip, gain, gate -> rms norm of (read + skip x) silu(gate)
   double eps;
 };

@@ -79,7 +79,7 @@ TEST(Backends, AbsentInputsAndUnusedOutputsPassThroughAutograd) {
   EXPECT_FALSE(kernels::run(Times{3}, {x, Tensor(), other})[0].requires_grad());
 }
 
-// As delta_keys on a GPU: a slice of a tensor, and a result that two operands read.
+// As delta_keys on a GPU, whose first result is its operand, a slice; the third result is an alias of the second.
 TEST(Backends, InputsAndAliasesAsOutputsHaveGradientsOfTheirOwn) {
   const Tensor whole = noise({2, 6}, 1).set_requires_grad(true), factor = noise({2, 1}, 2).set_requires_grad(true);
   const auto parts = slices(whole * 1, {2, 4});

@@ -40,8 +40,7 @@ Tensors scale_heads(const op::ScaleHeads&, const Tensors& in, Tensors*) {
   return {(in[0] * in[1].unsqueeze(-1)).to(in[0].scalar_type())};
 }
 Tensors delta_keys(const op::DeltaKeys&, const Tensors& in, Tensors*) {
-  const at::Tensor y = sb::scale_heads(in[0], in[1]);
-  return {in[0], y, y};
+  return {in[0], sb::scale_heads(in[0], in[1])};
 }
 Tensors skip_norm(const op::SkipNorm& op, const Tensors& in, Tensors*) {
   const at::Tensor y = (in[0] + in[2].unsqueeze(-1) * in[1]).to(in[1].scalar_type());

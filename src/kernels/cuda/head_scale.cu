@@ -13,17 +13,16 @@ struct ScaleRows {
   RowsOut out;
 };
 
-// backward_all: with dy2 and more
-enum class Pass { forward, backward, backward_all };
+enum class Pass { forward, backward, backward_more };
 
 // Several rows to a warp, a pack a thread; the next row is read meanwhile.
 template <class E, Access A, Pass pass>
 __global__ void __launch_bounds__(kThreads) scale_heads(const __grid_constant__ ScaleRows q) {
-  constexpr bool back = pass != Pass::forward, all = pass == Pass::backward_all;
+  constexpr bool back = pass != Pass::forward, adds = pass == Pass::backward_more;
   const HeadScale& p = q.p;
   const RowWalk<A, 0> walk(q.rows, p.width, q.lanes);
   const Columns<A, 0>& at = walk.at;
-  Raw<E> x, dy, dy2, more;
+  Raw<E> x, dy, more;
   float w;
   const auto place = [&](int row, int& head) {
     const auto token = static_cast<int>(q.by_heads(static_cast<uint32_t>(row)));
@@ -39,20 +38,15 @@ __global__ void __launch_bounds__(kThreads) scale_heads(const __grid_constant__ 
     w = p.w.data[token * p.w.token + head];
     load(x, p.x);
     if constexpr (back) load(dy, q.d.dy);
-    if constexpr (all) {
-      load(dy2, q.d.dy2);
-      load(more, q.d.more);
-    }
+    if constexpr (adds) load(more, q.d.more);
   };
   walk.each(read, [&](int, int row, auto read_next) {
     float v[kPack], dot[1] = {0};
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      float given = back ? dy[j] : x[j];
-      if constexpr (all) given += dy2[j];
-      v[j] = w * given;
-      if constexpr (all) v[j] += more[j];
-      if constexpr (back) dot[0] += given * x[j];
+      v[j] = w * (back ? dy[j] : x[j]);
+      if constexpr (adds) v[j] += more[j];
+      if constexpr (back) dot[0] += dy[j] * x[j];
     }
     read_next();
     if constexpr (back) walk.groups.sum(dot, 0);
@@ -74,7 +68,7 @@ cudaError_t run(ScaleRows q, cudaStream_t stream) {
   q.rows = static_cast<int>(p.tokens * p.heads);
   q.lanes = (p.width + kPack - 1) / kPack;
   return with_element(p.element, [&]<class E>() {
-    const bool whole = all_on_vectors<E>(p.heads, p.x, q.d.dy, q.d.dy2, q.d.more, q.out) && p.width % kPack == 0;
+    const bool whole = all_on_vectors<E>(p.heads, p.x, q.d.dy, q.d.more, q.out) && p.width % kPack == 0;
     const auto kernel = whole ? scale_heads<E, Access::whole, pass> : scale_heads<E, Access::scattered, pass>;
     return launch_walk<0>(kernel, q, stream);
   });
@@ -91,8 +85,7 @@ cudaError_t head_scale_forward(const HeadScale& p, const RowsOut& y, cudaStream_
 cudaError_t head_scale_backward(const HeadScale& p, const HeadScaleGradients& d, cudaStream_t stream) {
   ScaleRows q{p, 0, 0, Division(static_cast<uint32_t>(std::max(1, p.heads)))};
   q.d = d, q.out = d.dx;
-  if ((d.dy2.data == nullptr) != (d.more.data == nullptr)) return cudaErrorInvalidValue;
-  return d.more.data ? run<Pass::backward_all>(q, stream) : run<Pass::backward>(q, stream);
+  return d.more.data ? run<Pass::backward_more>(q, stream) : run<Pass::backward>(q, stream);
 }
 
 }  // namespace sb::cuda

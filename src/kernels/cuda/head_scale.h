@@ -18,9 +18,7 @@ struct HeadScaleGradients {
   RowsIn dy;
   RowsOut dx;
   TokenRows<float> dw;  // head stride 1
-  // Both or none: a second gradient of y, and a gradient of x that does not come through y:
-  //   dx = more + w (dy + dy2);  dw = (dy + dy2) . x
-  RowsIn dy2 = {}, more = {};
+  RowsIn more = {};  // if given, a gradient of x that does not come through y: dx = more + w dy
 };
 cudaError_t head_scale_backward(const HeadScale& p, const HeadScaleGradients& d, cudaStream_t stream);
 

@@ -70,17 +70,9 @@ class ChannelDelta : public Mixer {
       const auto b = sigmoid_gate(parts[3], largest);
       context.record("write", b);
       rule.v = heads_of(qk_v[1], h);
-      // Key and write are beta k. In bfloat16, on a GPU, delta_keys returns them as tensors of their own, so that
-      // autograd need not add their gradients.
-      if (in_.copy().defined()) {
-        const auto keys = delta_keys(rule.k, b);
-        rule.erase = keys.erase;
-        rule.write = keys.write;
-        rule.k = keys.key;
-      } else {
-        rule.erase = rule.k;
-        rule.write = rule.k = scale_heads(rule.k, b);
-      }
+      const auto keys = delta_keys(rule.k, b);
+      rule.erase = keys.erase;
+      rule.write = rule.k = keys.key;
     } else {
       if (context.gates) context.record("write", sigmoid_gate(parts[4], 1));
       rule.v = heads_of(gate_sigmoid(qk_v[1], parts[4]), h);

@@ -28,7 +28,8 @@ GeneralDelta general_problem(const op::GeneralDelta& op, const Tensors& c) {
           decays ? g.stride(1) : 0,
           decays ? g.stride(2) : 0,
           decays && g.dim() == 4 ? 1 : 0,
-          float_data(c[6])};
+          float_data(c[6]),
+          op.writes_keys};
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ Tensors general_delta_back(const op::GeneralDelta& op, const Back& back) {
   const Tensor d_out = back.d_out[0].defined() ? packed_last(back.d_out[0]) : at::zeros(v.sizes(), v.options());
   const Tensor d_last = floats(back.d_out[1]);
   const Tensor dq = gradient_of(back, 0, q), dk = gradient_of(back, 1, q), dv = gradient_of(back, 2, v);
-  const Tensor d_erase = gradient_of(back, 3, q), d_write = gradient_of(back, 4, q);
+  const Tensor d_erase = gradient_of(back, 3, q), d_write = op.writes_keys ? Tensor() : gradient_of(back, 4, q);
   const Tensor dg = g.defined() ? fresh(q.sizes(), g) : Tensor();  // per key channel
   const Tensor d_state = state.defined() ? fresh_like(state) : Tensor();
   const GeneralDeltaGradients d{head_rows<const void>(d_out),
@@ -79,7 +80,7 @@ Tensors general_delta_back(const op::GeneralDelta& op, const Back& back) {
                                 head_rows<void>(dk),
                                 head_rows<void>(dv),
                                 head_rows<void>(d_erase),
-                                head_rows<void>(d_write),
+                                op.writes_keys ? Rows{} : head_rows<void>(d_write),
                                 float_data(dg),
                                 dg.defined() ? dg.stride(0) : 0,
                                 dg.defined() ? dg.stride(1) : 0,

@@ -59,24 +59,22 @@ Tensors scale_heads_back(const op::ScaleHeads&, const Back& back) {
   return {dx, dw};
 }
 
-// k, beta -> k, beta k, beta k. The last two are one tensor, so they are returned as aliases with gradients of their
-// own.
+// k, beta -> k, beta k
 bool supports_delta_keys(const op::DeltaKeys&, const Tensors& in) {
   return supports_scale_heads(op::ScaleHeads{}, in);
 }
 Tensors delta_keys(const op::DeltaKeys&, const Tensors& in, Tensors* saved) {
-  const Tensor y = scale_heads(op::ScaleHeads{}, in, saved)[0];
-  return {in[0], y, y.detach()};
+  return {in[0], scale_heads(op::ScaleHeads{}, in, saved)[0]};
 }
 Tensors delta_keys_back(const op::DeltaKeys&, const Back& back) {
   const Held x = by_heads(back.saved[0]);
   const auto given = [&](size_t i) {
     return by_heads(back.d_out[i].defined() ? back.d_out[i] : at::zeros(x.x.sizes(), x.x.options()));
   };
-  const Held more = given(0), dy = given(1), dy2 = given(2);
+  const Held more = given(0), dy = given(1);
   const Tensor &w = back.saved[1], dx = gradient_by_heads(back, 0, x.x), dw = fresh_like(w);
   HeadScaleGradients d;
-  d.dy = dy.in(), d.dy2 = dy2.in(), d.more = more.in();
+  d.dy = dy.in(), d.more = more.in();
   d.dx = by_heads(dx).out(), d.dw = {float_data(dw), x.heads, 1};
   const OnDevice on(dx);
   on.check("delta_keys", head_scale_backward(scale_of(x, w, x.heads), d, on.stream()));
