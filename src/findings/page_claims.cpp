@@ -225,22 +225,24 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
 
 std::string measured_table(const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
+  std::vector<std::string> below;
   bool exploratory = false, untuned = false;
   for (const auto& verdict : verdicts)
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
         if (c.reported || one.effect.n == 0 || stratum.scale->name == "quick") continue;
+        for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}", where_text(stratum, one), line));
         rows += formatted("| {} | {}, {} | {} | {} | {} {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
                           evidence_text(one), first_figure(one), second_figure(one), effect_text(c, one.effect.mean),
                           unit_text(c), interval_text(one), verdict_cell(one) + in_brackets(stratum.marks()));
         exploratory |= stratum.exploratory;
         untuned |= stratum.untuned;
       }
-  return rows.empty() ? ""
-                      : "| comparison | runs | a | b | a − b | 95 % interval | verdict |\n"
-                        "|---|---|---:|---:|---:|---:|---|\n" +
-                            rows + marks_text(exploratory, untuned);
+  if (rows.empty()) return "";
+  return "| comparison | runs | a | b | a − b | 95 % interval | verdict |\n"
+         "|---|---|---:|---:|---:|---:|---|\n" +
+         rows + (below.empty() ? "" : "\n" + bullets(below)) + marks_text(exploratory, untuned);
 }
 
 std::string marks_text(bool exploratory, bool untuned) {
@@ -251,8 +253,9 @@ std::string marks_text(bool exploratory, bool untuned) {
         "verdict needs new runs to confirm it.\n";
   if (untuned)
     out +=
-        "\n*Untuned*: learning rates were not chosen by accuracy on valid, on this kind of task at this scale. At "
-        "another rate, or after longer training, differences can change by 10 points and more. A difference of "
+        "\n*Untuned*: learning rates were not chosen by accuracy on valid, on this kind of task at this scale or, "
+        "for larger scales, at `small`. At another rate, or after longer training, differences can change by 10 points "
+        "and more. A difference of "
         "accuracies is decided only if 20 points would not change the verdict.\n";
   return out;
 }

@@ -101,12 +101,13 @@ std::vector<std::string> open_models(const Rows& rows, const Claims& claims, con
   return out;
 }
 
-// Whether learning rates of a model were not chosen by accuracy on valid, on this task at this scale.
+// Whether learning rates of a model were not chosen by accuracy on valid, on this kind of task. Those chosen at the
+// scale of the choices count at other scales.
 bool is_untuned(const Rows& rows, const Claims& claims, const Scale& scale, const Comparison& c, const Figures& f) {
   if (f.a.swept && (c.b.empty() || f.b.swept)) return false;
   if (scale.untuned) return true;
-  if (scale.name != claims.choice_scale || !f.found) return false;
-  if (!c.kind.empty()) return true;
+  if (!f.found) return false;
+  if (!c.kind.empty()) return scale.name == claims.choice_scale;
   const auto tuned = tuned_models(rows, claims);
   for (const Arm* arm : {&c.a, &c.b})
     for (const ArmModel& model : *arm)

@@ -134,9 +134,12 @@ TEST(Choices, CompareWithTheRateThatWasRun) {
       << "nor here";
 }
 
-// GLA and RetNet on task 1, GLA this much better; settings were chosen for GLA, and for RetNet if `has_choices`.
-ComparisonVerdict gla_over_retnet(double better, bool has_choices, const std::string& rate = "1e-3") {
-  auto runs = small_runs("[train]\nlr = " + rate +
+// GLA and RetNet on task 1, GLA this much better; settings were chosen at `small` for GLA, and for RetNet if
+// `has_choices`.
+ComparisonVerdict gla_over_retnet(double better, bool has_choices, const std::string& rate = "1e-3",
+                                  const std::string& scale = "small") {
+  auto runs = scale_runs(scale, scale == "small" ? 4'700'000 : 85'000'000,
+                         "[train]\nlr = " + rate +
                              "\n[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"retnet\"]\nrun.seed = [1, 2, 3]\n",
                          [&](Result& r) { set_accuracy(r, (r.model == "gla" ? .8 + better : .8) + wobble(r)); });
   for (auto& run :
@@ -145,7 +148,7 @@ ComparisonVerdict gla_over_retnet(double better, bool has_choices, const std::st
                   [](Result& r) { set_accuracy(r, r.lr == 1e-3 ? .9 : .8); }))
     if (has_choices || run.result.model == "gla") runs.push_back(std::move(run));
   const auto rows = rows_from(runs);
-  for (auto& one : judged(rows, "gates").comparisons)
+  for (auto& one : judged(rows, "gates", scale).comparisons)
     if (one.comparison->name() == "task 1: GLA − RetNet") return one;
   throw std::runtime_error("no such comparison");
 }
@@ -156,6 +159,14 @@ TEST(Choices, AreUnknownForAModelThatHasNone) {
       << "the chosen rate is 10 points better";
   EXPECT_EQ(gla_over_retnet(.1, false).words(), "undecided (supported as run; settings of RetNet open)");
   EXPECT_EQ(gla_over_retnet(-.3, false).words(), "contradicted") << "a better RetNet is still better";
+}
+
+TEST(Choices, CountAtLargerScales) {
+  EXPECT_EQ(gla_over_retnet(.1, true, "1e-3", "paper").words(), "supported");
+  EXPECT_FALSE(gla_over_retnet(.1, true, "1e-3", "paper").untuned);
+  EXPECT_EQ(gla_over_retnet(.1, false, "1e-3", "paper").words(),
+            "undecided (supported as run; learning rates not chosen)");
+  EXPECT_EQ(gla_over_retnet(-.3, false, "1e-3", "paper").words(), "contradicted");
 }
 
 // DeltaNet in bf16 at 1e-3, and in mixed precision at these rates, where 2e-3 is 5 points better and 1e-3 was run on
