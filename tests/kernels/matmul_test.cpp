@@ -63,12 +63,13 @@ TEST(Matmul, ReadsAndWritesPartsOfWiderMatrices) {
 TEST(Matmul, BytesDoNotDependOnThreads) {
   at::manual_seed(3);
   const int before = at::get_num_threads();
-  for (const auto& [M, N, K] : std::vector<std::array<int64_t, 3>>{{3200, 96, 64}, {64, 48, 3200}, {200, 1601, 64}}) {
+  for (const auto& [M, N, K] : std::vector<std::array<int64_t, 3>>{
+           {3200, 96, 64}, {64, 48, 3200}, {200, 1601, 64}, {1600, 70, 600}, {150, 170, 2100}}) {
     for (const auto& [a_turned, b_turned] : kLayouts) {
       const Tensor a = matrix(M, K, a_turned).to(at::kFloat), b = matrix(K, N, b_turned).to(at::kFloat);
       at::set_num_threads(1);
       const Tensor one = cpu::multiplied(a, b);
-      for (const int threads : {2, 3, 4}) {
+      for (const int threads : {2, 3, 4, 9}) {
         at::set_num_threads(threads);
         EXPECT_TRUE(cpu::multiplied(a, b).equal(one)) << M << " x " << N << " x " << K << ", threads " << threads;
       }

@@ -9,10 +9,10 @@ namespace {
 
 using simd::Vec;
 
-// body(row) for the rows of a range, in parallel
+// body(row) for the rows of a range, in parallel. A row costs as much as 64 elements, if it has fewer.
 template <class Body>
 void for_rows(int64_t rows, int64_t width, const Body& body) {
-  Ranges(rows, width).split([&](int64_t begin, int64_t end) {
+  Ranges(rows, std::max<int64_t>(64, width)).split([&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) body(r);
   });
 }
@@ -120,21 +120,22 @@ void softplus_bias_forward(int64_t rows, int64_t n, const RowStarts<T>& x, const
 template <class T>
 void softplus_bias_backward(int64_t rows, int64_t n, const RowStarts<T>& gy, const RowStarts<T>& x, const T* c, T* to,
                             T* d_bias) {
+  for_rows(rows, n, [&](int64_t r) {
+    const T *g = gy[r], *a = x[r];
+    simd::for_packs<T, simd::kWide>(
+        n, [=](int64_t i, auto io) __attribute__((always_inline)) {
+          const auto v = io.load(a + i) + io.load(c + i), go = io.load(g + i);
+          auto d = go * simd::sigmoid(v);
+          for (size_t j = 0; j < std::size(d.v); ++j) d.v[j] = xsimd::select(v.v[j] > Vec<T>(T(20)), go.v[j], d.v[j]);
+          io.store(to + r * n + i, d);
+        });
+  });
   const Ranges ranges(rows, n);
   const PartSums<T> parts(ranges.count, n);
   ranges.parallel([&](int64_t part, int64_t begin, int64_t end) {
     T* const sum = parts.start(part);
-    for (int64_t r = begin; r < end; ++r) {
-      const T *g = gy[r], *a = x[r];
-      simd::for_packs<T, simd::kWide>(
-          n, [=](int64_t i, auto io) __attribute__((always_inline)) {
-            const auto v = io.load(a + i) + io.load(c + i), go = io.load(g + i);
-            auto d = go * simd::sigmoid(v);
-            for (size_t j = 0; j < std::size(d.v); ++j) d.v[j] = xsimd::select(v.v[j] > Vec<T>(T(20)), go.v[j], d.v[j]);
-            io.store(to + r * n + i, d);
-            io.store(sum + i, io.load(sum + i) + d);
-          });
-    }
+    for (int64_t r = begin; r < end; ++r)
+      for (int64_t i = 0; i < n; ++i) sum[i] += to[r * n + i];
   });
   parts.total(0, n, d_bias);
 }

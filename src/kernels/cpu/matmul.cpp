@@ -23,10 +23,10 @@ constexpr int64_t kDepth = 256;  // of a panel: one of A and one of B share the 
 #else
 constexpr int64_t kDepth = 384;
 #endif
-constexpr int64_t kTaskRows = 96;          // of A in a task: they stay in the second cache
-constexpr int64_t kTasks = 32;             // at least, so that threads have equal shares
-constexpr int64_t kOneThread = 1 << 17;    // multiplications below which waking threads costs more than they save
-constexpr int64_t kSmallResult = 1 << 14;  // elements of C of which every slice may have its own
+constexpr int64_t kBlockTiles = 96 / kTileRows;  // rows of tiles whose part of A stays in the second cache
+constexpr int64_t kManyTiles = 128;              // rows of tiles, of which every thread can have several
+constexpr int64_t kOneThread = 1 << 17;          // multiplications below which waking threads costs more than they save
+constexpr int64_t kSmallResult = 1 << 13;        // elements of C per thread below which every slice has a C of its own
 
 int64_t rounded_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
@@ -65,17 +65,32 @@ void pack(const T* from, int64_t line, int64_t along, int64_t lines, int64_t dep
   }
 }
 
-// The same on all threads. Reads memory sequentially: all lines for part of the depth, or some lines over all of it.
+// The lines of an operand in one slice, packed in parts, in any order and on any thread. A part reads memory
+// sequentially: a panel of lines over the whole depth or, if lines lie side by side, all lines over eight steps.
 template <class T, int64_t width>
-void pack_shared(const T* from, int64_t line, int64_t along, int64_t lines, int64_t depth, T* to) {
-  const int64_t lines_each = line == 1 ? lines : 8 * width, depth_each = line == 1 ? 64 : depth;
-  const int64_t across = (lines + lines_each - 1) / lines_each;
-  for_each_task(across * ((depth + depth_each - 1) / depth_each), [&](int64_t task) {
-    const int64_t first = task % across * lines_each, k = task / across * depth_each;
-    pack<T, width>(from + first * line + k * along, line, along, std::min(lines_each, lines - first),
-                   std::min(depth_each, depth - k), to + first * depth + k * width, depth * width);
-  });
-}
+struct Lines {
+  static constexpr int64_t kSteps = 8;
+  const T* from;
+  int64_t line, along, lines, depth;
+
+  int64_t parts() const { return line == 1 ? (depth + kSteps - 1) / kSteps : (lines + width - 1) / width; }
+  void pack_parts(int64_t first, int64_t last, T* to) const {
+    if (first >= last) return;
+    if (line == 1) {
+      const int64_t k = first * kSteps;
+      pack<T, width>(from + k * along, line, along, lines, std::min(depth, last * kSteps) - k, to + k * width,
+                     depth * width);
+    } else {
+      const int64_t i = first * width;
+      pack<T, width>(from + i * line, line, along, std::min(lines, last * width) - i, depth, to + i * depth,
+                     depth * width);
+    }
+  }
+  // The share of items first .. last of `items`
+  void pack_share(int64_t first, int64_t last, int64_t items, T* to) const {
+    pack_parts(parts() * first / items, parts() * last / items, to);
+  }
+};
 
 // to = before + A B for one tile. `before` may be null, the same as `to`, or one row for all (step 0). The product is
 // summed separately, so that rounding errors grow with the depth of a panel, not with K.
@@ -117,10 +132,12 @@ struct Product {
   }
 
   int64_t panels() const { return (N + C - 1) / C; }
-  const T* rows_at(int64_t i, int64_t slice) const { return a.data + i * a.row + slice * slices.depth * a.column; }
-  const T* columns_at(int64_t slice) const { return b.data + slice * slices.depth * b.row; }
-  void pack_columns(int64_t slice, T* to) const {
-    pack_shared<T, C>(columns_at(slice), b.column, b.row, N, slices.deep(slice), to);
+  int64_t row_tiles() const { return (M + R - 1) / R; }
+  Lines<T, R> rows_of(int64_t slice, int64_t i0, int64_t i1) const {
+    return {a.data + i0 * a.row + slice * slices.depth * a.column, a.row, a.column, i1 - i0, slices.deep(slice)};
+  }
+  Lines<T, C> columns_of(int64_t slice) const {
+    return {b.data + slice * slices.depth * b.row, b.column, b.row, N, slices.deep(slice)};
   }
 
   // Rows i0 .. i1 by panels p0 .. p1 of one slice; first: nothing has been summed yet.
@@ -132,6 +149,18 @@ struct Product {
     }
   }
 
+  // Tiles first .. last, counted by blocks of rows, panels, and rows of the block.
+  void tiles(int64_t first, int64_t last, int64_t deep, bool at_first, const T* rows, const T* columns) const {
+    for (int64_t t = first; t < last;) {
+      const int64_t top = t / (kBlockTiles * panels()) * kBlockTiles, high = std::min(kBlockTiles, row_tiles() - top);
+      const int64_t p = (t - top * panels()) / high, row = (t - top * panels()) % high;
+      const int64_t end = std::min(high, row + last - t);
+      block((top + row) * R, std::min(M, (top + end) * R), p, p + 1, deep, at_first, rows + (top + row) * R * deep,
+            columns);
+      t += end - row;
+    }
+  }
+
   int64_t row_elements() const { return Arena<T>::rounded(rounded_up(M, R) * slices.depth); }
   int64_t column_elements() const { return Arena<T>::rounded(panels() * C * slices.depth); }
 
@@ -139,8 +168,8 @@ struct Product {
   void whole_slice(int64_t s, bool first, Arena<T>& scratch) const {
     const int64_t deep = slices.deep(s);
     T *const rows = scratch.take(row_elements()), *const columns = scratch.take(column_elements());
-    pack<T, R>(rows_at(0, s), a.row, a.column, M, deep, rows, deep * R);
-    pack<T, C>(columns_at(s), b.column, b.row, N, deep, columns, deep * C);
+    rows_of(s, 0, M).pack_share(0, 1, 1, rows);
+    columns_of(s).pack_share(0, 1, 1, columns);
     block(0, M, 0, panels(), deep, first, rows, columns);
   }
 
@@ -161,55 +190,60 @@ struct Product {
       part.bias = nullptr;
       part.whole_slice(s, true, scratch);
     });
-    for (int64_t i = 0; i < M; ++i) {
+    for_each_task(M, [&](int64_t i) {
       T* const to = c + i * ldc;
       if (!add) bias ? std::copy_n(bias, N, to) : std::fill_n(to, N, T(0));
       for (int64_t s = 0; s < slices.count; ++s) {
         const T* const part = parts + (s * M + i) * N;
         for (int64_t j = 0; j < N; ++j) to[j] += part[j];
       }
-    }
+    });
   }
 
-  // For many contiguous rows: each task packs its own rows, while they are in its cache, and uses all of B.
-  void by_rows(int64_t rows, int64_t tasks) const {
+  // For many contiguous rows: each thread packs its own rows, while they are in its cache, and uses all of B.
+  void by_rows() const {
     const int64_t wide = panels() * C;
     Arena<T> arena(Arena<T>::rounded(wide * slices.K));
     T* const columns = arena.take(wide * slices.K);
-    for (int64_t s = 0; s < slices.count; ++s) pack_columns(s, columns + s * slices.depth * wide);
-    for_each_task<T>(tasks, Arena<T>::rounded(rows * slices.depth), [&](int64_t task, Arena<T>& scratch) {
-      const int64_t i0 = task * rows, i1 = std::min(M, i0 + rows);
-      T* const own = scratch.take(rows * slices.depth);
-      for (int64_t s = 0; s < slices.count; ++s) {
-        const int64_t deep = slices.deep(s);
-        pack<T, R>(rows_at(i0, s), a.row, a.column, i1 - i0, deep, own, deep * R);
-        block(i0, i1, 0, panels(), deep, s == 0, own, columns + s * slices.depth * wide);
+    parallel_for(panels() * slices.count, 1, [&](int64_t first, int64_t last) {
+      for (int64_t s = first / panels(); s * panels() < last; ++s)
+        columns_of(s).pack_share(std::max<int64_t>(0, first - s * panels()), std::min(panels(), last - s * panels()),
+                                 panels(), columns + s * slices.depth * wide);
+    });
+    parallel_for(row_tiles(), 1, [&](int64_t first, int64_t last) {
+      Arena<T> scratch(Arena<T>::rounded(kBlockTiles * R * slices.depth));
+      T* const own = scratch.take(kBlockTiles * R * slices.depth);
+      for (int64_t tile = first; tile < last; tile += kBlockTiles) {
+        const int64_t i0 = tile * R, i1 = std::min(M, std::min(last, tile + kBlockTiles) * R);
+        for (int64_t s = 0; s < slices.count; ++s) {
+          rows_of(s, i0, i1).pack_share(0, 1, 1, own);
+          block(i0, i1, 0, panels(), slices.deep(s), s == 0, own, columns + s * slices.depth * wide);
+        }
       }
     });
   }
 
-  // For strided or few rows: processes slice after slice, each packed by all threads together.
-  void by_slices(int64_t rows, int64_t down) const {
-    const int64_t across = std::min(panels(), (kTasks + down - 1) / down), wide = (panels() + across - 1) / across;
+  // For strided or few rows: slice after slice, each packed by all threads together.
+  void by_slices() const {
+    const int64_t count = row_tiles() * panels();
     Arena<T> arena(row_elements() + column_elements());
-    T *const packed = arena.take(row_elements()), *const columns = arena.take(column_elements());
+    T *const rows = arena.take(row_elements()), *const columns = arena.take(column_elements());
     for (int64_t s = 0; s < slices.count; ++s) {
-      const int64_t deep = slices.deep(s);
-      pack_shared<T, R>(rows_at(0, s), a.row, a.column, M, deep, packed);
-      pack_columns(s, columns);
-      for_each_task(down * across, [&](int64_t task) {
-        const int64_t i0 = task / across * rows, p0 = task % across * wide;
-        block(i0, std::min(M, i0 + rows), p0, std::min(panels(), p0 + wide), deep, s == 0, packed + i0 * deep, columns);
+      parallel_for(count, 1, [&](int64_t first, int64_t last) {
+        rows_of(s, 0, M).pack_share(first, last, count, rows);
+        columns_of(s).pack_share(first, last, count, columns);
       });
+      parallel_for(count, 1,
+                   [&](int64_t first, int64_t last) { tiles(first, last, slices.deep(s), s == 0, rows, columns); });
     }
   }
 
   void run() const {
     if (M * N * slices.K <= kOneThread) return alone();
-    if (M * N <= kSmallResult && slices.count >= 4) return by_depth();
-    const int64_t down = (M + kTaskRows - 1) / kTaskRows, rows = rounded_up((M + down - 1) / down, R);
-    if (down >= kTasks && a.column == 1) return by_rows(rows, down);
-    by_slices(rows, down);
+    const int64_t threads = thread_count();
+    if (M * N <= threads * kSmallResult && slices.count >= std::max<int64_t>(4, threads / 2)) return by_depth();
+    if (row_tiles() >= kManyTiles && a.column == 1) return by_rows();
+    by_slices();
   }
 };
 

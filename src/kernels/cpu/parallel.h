@@ -29,6 +29,7 @@ class RangeBody {
 // Divides [0, items) into ranges of at least `grain` items and calls body(first, last) for each on torch's threads. If
 // called from one of these threads, it runs on that thread alone.
 void parallel_for(int64_t items, int64_t grain, RangeBody body);
+int64_t thread_count();  // of parallel_for; may choose how work is divided, but no result
 
 // Scratch memory of one task: a bump allocator with aligned allocations. The thread's next task reuses the memory.
 template <class T>

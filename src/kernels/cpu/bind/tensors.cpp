@@ -15,6 +15,10 @@ void parallel_for(int64_t items, int64_t grain, RangeBody body) {
   at::parallel_for(0, items, grain, [&](int64_t first, int64_t last) { body(first, last); });
 }
 
+int64_t thread_count() {
+  return at::in_parallel_region() ? 1 : at::get_num_threads();
+}
+
 Tensor fresh(at::IntArrayRef sizes, const at::TensorOptions& options) {
   Tensor t = at::empty(sizes, options);
   if (kernels::buffers_are_poisoned() && t.is_floating_point()) t.fill_(std::numeric_limits<double>::quiet_NaN());
