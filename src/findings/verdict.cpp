@@ -115,11 +115,14 @@ bool is_untuned(const Rows& rows, const Claims& claims, const Scale& scale, cons
   return false;
 }
 
+bool depends_on_rates(const Comparison& c) {
+  return c.statistic == Statistic::accuracy || c.statistic == Statistic::gap_accuracy || c.statistic == Statistic::drop;
+}
+
 // Whether other learning rates might change a verdict about accuracies. That of a single model can only become larger,
 // and a claim with at_most says that it cannot.
 bool rates_matter(const Comparison& c, const Estimate& effect, Verdict verdict) {
-  if (c.statistic != Statistic::accuracy && c.statistic != Statistic::gap_accuracy && c.statistic != Statistic::drop)
-    return false;
+  if (!depends_on_rates(c)) return false;
   for (const double change : {-untuned_allowance, untuned_allowance}) {
     if (c.b.empty() && (change < 0 || c.asks == Asks::at_most)) continue;
     Estimate moved = effect;
@@ -176,6 +179,8 @@ ComparisonVerdict begin(const Rows& rows, const Claims& claims, const Scale& sca
   return out;
 }
 
+constexpr const char* chosen_rates = "learning rates chosen on valid for every model (--sweep)";
+
 // What a withheld verdict needs; empty if it needs more grammars, or is not withheld.
 std::string need_of(const ComparisonVerdict& v) {
   const Comparison& c = *v.comparison;
@@ -201,7 +206,7 @@ std::string need_of(const ComparisonVerdict& v) {
       return formatted("{} with the settings that are best on tasks 1 and 3 of the choices' grammar",
                        joined(v.open, " and "));
     case Withheld::untuned:
-      return "learning rates chosen on valid for every model (--sweep)";
+      return chosen_rates;
     case Withheld::no:
     case Withheld::few_grammars:
       break;
@@ -223,6 +228,8 @@ void say_what_decides(ComparisonVerdict& v) {
     v.decides.push_back(need);
     return;
   }
+  if (v.untuned && depends_on_rates(c) && std::abs(v.effect.mean) < untuned_allowance)
+    v.decides.emplace_back(chosen_rates);
   if (v.effect.n >= least_grammars && !one_sided(c.asks)) v.weak = below_somewhere(v);
   if (!v.weak.empty())
     v.decides.push_back(

@@ -137,11 +137,12 @@ TEST(Choices, CompareWithTheRateThatWasRun) {
 // GLA and RetNet on task 1, GLA this much better; settings were chosen at `small` for GLA, and for RetNet if
 // `has_choices`.
 ComparisonVerdict gla_over_retnet(double better, bool has_choices, const std::string& rate = "1e-3",
-                                  const std::string& scale = "small") {
-  auto runs = scale_runs(scale, scale == "small" ? 4'700'000 : 85'000'000,
-                         "[train]\nlr = " + rate +
-                             "\n[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"retnet\"]\nrun.seed = [1, 2, 3]\n",
-                         [&](Result& r) { set_accuracy(r, (r.model == "gla" ? .8 + better : .8) + wobble(r)); });
+                                  const std::string& scale = "small", const std::string& seeds = "[1, 2, 3]") {
+  auto runs =
+      scale_runs(scale, scale == "small" ? 4'700'000 : 85'000'000,
+                 "[train]\nlr = " + rate +
+                     "\n[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"retnet\"]\nrun.seed = " + seeds + "\n",
+                 [&](Result& r) { set_accuracy(r, (r.model == "gla" ? .8 + better : .8) + wobble(r)); });
   for (auto& run :
        small_runs("[grid]\ntask.number = [1]\nmodel.name = [\"gla\", \"retnet\"]\nrun.seed = [11]\ntrain.lr = "
                   "[5e-4, 1e-3, 2e-3]\n",
@@ -167,6 +168,18 @@ TEST(Choices, CountAtLargerScales) {
   EXPECT_EQ(gla_over_retnet(.1, false, "1e-3", "paper").words(),
             "undecided (supported as run; learning rates not chosen)");
   EXPECT_EQ(gla_over_retnet(-.3, false, "1e-3", "paper").words(), "contradicted");
+}
+
+TEST(Choices, AreAskedForBesideMoreGrammars) {
+  const std::string grammars =
+      "at least 1 more grammar on which all compared models are run, because a verdict needs three";
+  const auto decides = [](double better, bool has_choices) {
+    return gla_over_retnet(better, has_choices, "1e-3", "paper", "[1, 2]").decides;
+  };
+  EXPECT_EQ(decides(.1, true), std::vector{grammars});
+  EXPECT_EQ(decides(.1, false),
+            (std::vector<std::string>{"learning rates chosen on valid for every model (--sweep)", grammars}));
+  EXPECT_EQ(decides(.3, false), std::vector{grammars}) << "no rate would change a difference of 30 points";
 }
 
 // DeltaNet in bf16 at 1e-3, and in mixed precision at these rates, where 2e-3 is 5 points better and 1e-3 was run on
