@@ -197,11 +197,10 @@ std::string networks_text(const std::string& title, const ResultsTable& table) {
 
 std::string runs_text(const Rows& rows) {
   std::string out = "\n## Runs\n\n";
-  auto counts = counts_of(rows);
-  const auto protocols = protocol_counts(rows);
-  if (!counts.empty()) counts.insert(counts.begin() + 1, protocols.begin(), protocols.end());
-  if (counts.empty()) out += "- no runs\n";
-  for (const auto& line : counts) out += "- " + cell(line) + "\n";
+  constexpr size_t most_named = 20;
+  out += "- " + counts_of(rows) + "\n";
+  for (const auto& lines : {protocol_counts(rows), failed_runs(rows, most_named), absent_runs(rows, most_named)})
+    for (const auto& line : lines) out += "- " + cell(line) + "\n";
   return out;
 }
 

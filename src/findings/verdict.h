@@ -128,9 +128,10 @@ ScaleVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, c
 // Judges the claim at every scale, or only at `scale`, under every protocol that has a run of one of its comparisons.
 ClaimVerdict judge(const Rows& rows, const Claims& claims, const Claim& claim, const std::string& scale = {});
 
-// Lines that count runs, diverged and collapsed runs, then name runs that are excluded from means. Empty if there are
-// no runs.
-std::vector<std::string> counts_of(const Rows& rows, size_t most_named = 20);
+std::string counts_of(const Rows& rows);  // "21 runs; 0 diverged, 1 collapsed"
+// Lines that name runs, and say how many more there are: runs excluded from means, and runs without a result.
+std::vector<std::string> failed_runs(const Rows& rows, size_t most_named);
+std::vector<std::string> absent_runs(const Rows& rows, size_t most_named);
 std::vector<std::string> protocol_counts(const Rows& rows);  // runs by protocol, one line each
 
 // Effects and interval ends for people: in points of accuracy, or in the unit of the statistic.

@@ -173,8 +173,9 @@ std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVe
                        grammars ? "grammar: seeds" : "grammar.seed, which draws the samples: runs");
     }
   }
-  out += "\n";
-  for (const auto& line : counts_of(rows, 3)) out += one_line(line) + "\n";
+  // Diverged and collapsed runs are named by the comparisons that they belong to.
+  out += "\n" + counts_of(rows) + "\n";
+  for (const auto& line : absent_runs(rows, 3)) out += one_line(line) + "\n";
   for (const auto& line : above_ceiling(rows)) out += "WRONG: " + one_line(line) + "\n";
   return out;
 }
