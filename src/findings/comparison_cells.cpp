@@ -100,8 +100,30 @@ double mean_over(const std::map<Unit, double>& values, const std::map<Unit, doub
   return out.empty() ? NAN : estimate(out).mean;
 }
 
+std::string ceilings_text(const ScaleVerdict& stratum) {
+  std::vector<std::string> parts;
+  std::set<std::string> places;
+  bool n_grams = false;
+  for (const auto& one : stratum.comparisons) {
+    const Comparison& c = *one.comparison;
+    const bool accuracies = c.statistic == Statistic::accuracy || c.statistic == Statistic::gap_accuracy;
+    if (!accuracies || one.effect.n == 0 || !places.insert(c.place_text()).second) continue;
+    const double ceiling = mean_over(one.figures.a.ceilings, one.figures.effects),
+                 n_gram = mean_over(one.figures.a.n_grams, one.figures.effects);
+    if (std::isnan(ceiling)) continue;
+    n_grams |= !std::isnan(n_gram);
+    parts.push_back(formatted("{} {}{}", c.place_text(), share(ceiling),
+                              std::isnan(n_gram) ? "" : formatted(" ({})", share(n_gram))));
+  }
+  if (parts.empty()) return "";
+  return formatted("Ceiling{}, {}: {}.", n_grams ? " (n-gram)" : "", where_text(stratum), joined(parts, "; "));
+}
+
 void add_notes(const ScaleVerdict& stratum, const ComparisonVerdict& one, std::vector<std::string>& lines) {
   for (const auto& line : below_n_gram(one)) say(lines, formatted("{}: {}.", where_text(stratum, one), line));
+  for (const auto& setting : one.figures.unshared)
+    say(lines, formatted("{}: only one model of a comparison was run with {}, which does not count.",
+                         where_text(stratum, one), setting));
   for (const auto* arm : {&one.figures.a, &one.figures.b}) {
     for (const auto& run : arm->failed) say(lines, "Failed, and excluded from means: " + cell(run) + ".");
     for (const auto& run : arm->repeated) say(lines, "Repeated: " + cell(run) + ".");

@@ -144,7 +144,10 @@ std::string overviews_text(const Rows& rows, const Claims& claims, const std::ve
           "run: at another learning rate, a difference may lie outside.\n\n" +
           decided;
     else if (const std::string measured = measured_table(run); !measured.empty())
-      out += "\nNo comparison is decided. Above `quick`:\n\n" + measured;
+      out +=
+          "\nNo comparison is decided. Above `quick`, with the difference on each grammar in brackets if there are "
+          "two:\n\n" +
+          measured;
     if (!unusable.empty())
       out += formatted("\nClaim{} without usable runs: {}.\n", unusable.size() == 1 ? "" : "s", joined(unusable, "; "));
     if (!unrun.empty())

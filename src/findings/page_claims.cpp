@@ -27,24 +27,13 @@ std::string paper_text(const ComparisonVerdict& one) {
   return formatted("{} ± {}", signed_points(one.paper->effect), fixed(one.paper->spread * 100, 1));
 }
 
-// "Ceiling (n-gram), corrected, small: task 1 .999 (.967); task 3 .998 (.834)." of the comparisons of accuracies.
-std::string ceilings_text(const ScaleVerdict& stratum) {
-  std::vector<std::string> parts;
-  std::set<std::string> places;
-  bool n_grams = false;
-  for (const auto& one : stratum.comparisons) {
-    const Comparison& c = *one.comparison;
-    const bool accuracies = c.statistic == Statistic::accuracy || c.statistic == Statistic::gap_accuracy;
-    if (!accuracies || one.effect.n == 0 || !places.insert(c.place_text()).second) continue;
-    const double ceiling = mean_over(one.figures.a.ceilings, one.figures.effects),
-                 n_gram = mean_over(one.figures.a.n_grams, one.figures.effects);
-    if (std::isnan(ceiling)) continue;
-    n_grams |= !std::isnan(n_gram);
-    parts.push_back(formatted("{} {}{}", c.place_text(), share(ceiling),
-                              std::isnan(n_gram) ? "" : formatted(" ({})", share(n_gram))));
-  }
-  if (parts.empty()) return "";
-  return formatted("Ceiling{}, {}: {}.", n_grams ? " (n-gram)" : "", where_text(stratum), cell(joined(parts, "; ")));
+// "+0.2 points", with the difference on each of two grammars: "+0.2 points (−0.4, +0.7)". Three have an interval.
+std::string effect_on_each(const ComparisonVerdict& one) {
+  const Comparison& c = *one.comparison;
+  std::string out = formatted("{} {}", effect_text(c, one.effect.mean), unit_text(c));
+  if (one.figures.effects.size() != 2) return out;
+  const auto &first = *one.figures.effects.begin(), &second = *one.figures.effects.rbegin();
+  return out + formatted(" ({}, {})", effect_text(c, first.second), effect_text(c, second.second));
 }
 
 // What the comparisons that change one mechanism of a model say; empty if all do, or none has runs. The others compare
@@ -82,7 +71,7 @@ std::string comparison_rows(const ScaleVerdict& stratum, std::vector<std::string
     say(units, unit_text(c));
     add_notes(stratum, one, below);
   }
-  if (const std::string line = ceilings_text(stratum); !line.empty()) say(below, line);
+  if (const std::string line = ceilings_text(stratum); !line.empty()) say(below, cell(line));
   if (const std::string line = isolated_text(stratum); !line.empty()) say(below, line);
   for (const auto& line : lost_lines(lost_of(stratum))) say(below, cell(line) + ".");
   return out;
@@ -225,24 +214,29 @@ std::string decided_table(const std::vector<ClaimVerdict>& verdicts) {
 
 std::string measured_table(const std::vector<ClaimVerdict>& verdicts) {
   std::string rows;
-  std::vector<std::string> below;
-  bool exploratory = false, untuned = false;
+  std::vector<std::string> below, ceilings;
+  bool exploratory = false, untuned = false, isolated = false;
   for (const auto& verdict : verdicts)
     for (const auto& stratum : verdict.scales)
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
-        if (c.reported || one.effect.n == 0 || stratum.scale->name == "quick") continue;
-        for (const auto& line : below_n_gram(one)) say(below, formatted("{}: {}", where_text(stratum, one), line));
-        rows += formatted("| {} | {}, {} | {} | {} | {} {} | {} | {} |\n", cell(c.name()), where_text(stratum, one),
-                          evidence_text(one), first_figure(one), second_figure(one), effect_text(c, one.effect.mean),
-                          unit_text(c), interval_text(one), verdict_cell(one) + in_brackets(stratum.marks()));
+        if (one.effect.n == 0 || stratum.scale->name == "quick") continue;
+        const auto weak = below_n_gram(one);
+        for (const auto& line : weak) say(below, formatted("{}: {}.", where_text(stratum, one), line));
+        if (const std::string line = ceilings_text(stratum); !line.empty()) say(ceilings, cell(line));
+        isolated |= one.isolates();
+        rows += formatted("| {} | {}, {} | {} | {} | {} | {} | {}{} |\n", cell(c.name()), where_text(stratum, one),
+                          evidence_text(one), first_figure(one), second_figure(one), effect_on_each(one),
+                          interval_text(one), verdict_cell(one) + in_brackets(stratum.marks()),
+                          weak.empty() ? "" : "; below the n-gram");
         exploratory |= stratum.exploratory;
         untuned |= stratum.untuned;
       }
   if (rows.empty()) return "";
   return "| comparison | runs | a | b | a − b | 95 % interval | verdict |\n"
          "|---|---|---:|---:|---:|---:|---|\n" +
-         rows + (below.empty() ? "" : "\n" + bullets(below)) + marks_text(exploratory, untuned);
+         rows + "\n" + bullets(ceilings) + bullets(below) +
+         (isolated ? "" : "- No comparison changes one mechanism alone.\n") + marks_text(exploratory, untuned);
 }
 
 std::string marks_text(bool exploratory, bool untuned) {
@@ -253,8 +247,9 @@ std::string marks_text(bool exploratory, bool untuned) {
         "verdict needs new runs to confirm it.\n";
   if (untuned)
     out +=
-        "\n*Untuned*: learning rates were not chosen by accuracy on valid, on this kind of task at this scale or, "
-        "for larger scales, at `small`. At another rate, or after longer training, differences can change by 10 points "
+        "\n*Untuned*: the learning rate of a model was not chosen by accuracy on valid, on this kind of task at this "
+        "scale or, for larger scales, at `small`; this favours models for which it was. At another rate, or after "
+        "longer training, differences can change by 10 points "
         "and more. A difference of "
         "accuracies is decided only if 20 points would not change the verdict.\n";
   return out;

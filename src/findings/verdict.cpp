@@ -67,6 +67,9 @@ void withhold(ComparisonVerdict& v, Verdict by_interval) {
   if (is_order(c.statistic) && c.a.size() < least_models)
     return say(Withheld::few_models, formatted("{} models", c.a.size()));
   if (const auto untrained = untrained_model(c, v.figures)) return say(Withheld::untrained, untrained->words);
+  if (v.effect.n > 0 && v.effect.n < least_grammars && v.figures.at_ceiling && c.statistic == Statistic::accuracy &&
+      !one_sided(c.asks) && std::abs(v.effect.mean) < c.delta)  // more grammars could show equality at most
+    return say(Withheld::at_ceiling, "at the ceiling");
   if (v.effect.n == 2) return say(Withheld::few_grammars, formatted("two {}s", c.unit()));
   if (by_interval == Verdict::undecided) return;
   const bool follows = by_interval == Verdict::equivalent || one_sided(c.asks) || c.statistic != Statistic::accuracy;

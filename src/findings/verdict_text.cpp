@@ -66,6 +66,7 @@ void add_scale(std::string& out, const ScaleVerdict& scale) {
     out += "    " + text.substr(at, end - at) + "\n";
     at = end + 1;
   }
+  if (const std::string line = ceilings_text(scale); !line.empty()) out += "    " + line + "\n";
   for (const auto& line : decides_of(scale)) out += "    would decide " + line + "\n";
   for (const auto& line : lost_lines(lost_of(scale))) out += "    note: " + line + "\n";
   for (const auto& line : remarks_of(scale)) out += "    note: " + line + "\n";
@@ -173,6 +174,13 @@ std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVe
                        grammars ? "grammar: seeds" : "grammar.seed, which draws the samples: runs");
     }
   }
+  if (std::any_of(verdicts.begin(), verdicts.end(), [](const auto& verdict) {
+        return std::any_of(verdict.scales.begin(), verdict.scales.end(), [](const auto& s) { return s.untuned; });
+      }))
+    out +=
+        "\nuntuned: the learning rate of a model was not chosen by accuracy on valid, which favours models for which "
+        "it "
+        "was\n";
   // Diverged and collapsed runs are named by the comparisons that they belong to.
   out += "\n" + counts_of(rows) + "\n";
   for (const auto& line : absent_runs(rows, 3)) out += one_line(line) + "\n";

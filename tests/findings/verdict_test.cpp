@@ -71,6 +71,13 @@ TEST(Claim, IsUndecidedIfBothArmsAreAtTheCeiling) {
   // A difference that is there is there at the ceiling too.
   const Rows apart = rows_from(table_runs([](const Result& r) { return r.model == "transformer" ? .99 : .972; }));
   EXPECT_EQ(judged(apart, "attention_leads").words(), "supported");
+  const auto on_two = [](double lower) {
+    const Rows rows =
+        rows_from(table_runs([=](const Result& r) { return r.model == "transformer" ? .985 : lower; }, "[1, 2]"));
+    return judged(rows, "attention_leads").comparisons[0].words();
+  };
+  EXPECT_EQ(on_two(.985), "undecided (at the ceiling)") << "no more grammars would decide";
+  EXPECT_EQ(on_two(.972), "undecided (two grammars)");
 }
 
 TEST(Claim, IsUndecidedOnTwoGrammars) {
