@@ -217,6 +217,10 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
                              const ValidCurves& curves) {
   const auto verdicts = judged(rows, claims, claims.claims), deviations = judged(rows, claims, claims.deviations);
   const ResultsTable results = results_of(rows, claims, "paper"), small = results_of(rows, claims, "small");
+  const auto networks = [&](const std::string& name) {
+    const Scale* scale = claims.scale(name);
+    return scale ? other_networks(rows, claims, *scale) : ResultsTable();
+  };
   auto figures = findings_figures(rows, claims, curves);
   const auto split = std::stable_partition(figures.begin(), figures.end(), [](const auto& f) { return !is_curve(f); });
   const std::vector<FindingsFigure> learning(split, figures.end());
@@ -258,8 +262,10 @@ FindingsPages findings_pages(const Rows& rows, const Claims& claims, const std::
   out.details = "# Details of the findings\n\n[Findings](../findings.md) is the summary of this page.\n" +
                 deviations_section(deviations) + choices_section(rows, claims) + "\n## Networks\n\nThe corrected " +
                 "networks differ in more than one mechanism.\n" + networks_text("Paper's scale", results) +
-                networks_text("Scale `small`", small) + figures_section(learning, "") +
-                undecided_section(verdicts, claims.missing) + runs_text(rows) + made_by;
+                networks_text("Paper's scale, models that are not in the paper", networks("paper")) +
+                networks_text("Scale `small`", small) +
+                networks_text("Scale `small`, models that are not in the paper", networks("small")) +
+                figures_section(learning, "") + undecided_section(verdicts, claims.missing) + runs_text(rows) + made_by;
   return out;
 }
 

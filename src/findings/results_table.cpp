@@ -30,6 +30,14 @@ std::string in_words(std::string protocol) {
   return protocol;
 }
 
+// Width, parameters, state per layer, residual, output gate
+std::vector<std::string> network_of(const Group& group, const Result& some) {
+  const std::string gate = plain_value(group.value("model.switch output_gate"));
+  return {std::to_string(some.width), grouped(static_cast<uint64_t>(some.params)),
+          some.state_size ? grouped(static_cast<uint64_t>(*some.state_size)) : "grows",
+          plain_value(group.value("model.residual")), gate.empty() ? "–" : gate};
+}
+
 class Filler {
  public:
   Filler(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol)
@@ -238,11 +246,7 @@ class Filler {
     if (!runs.empty()) {
       out.lr = lr_of(runs.front());
       out.residual = plain_value(group.value("model.residual"));
-      const Result& some = rows_.runs[runs.front()].result;
-      const std::string gate = plain_value(group.value("model.switch output_gate"));
-      out.network = {std::to_string(some.width), grouped(static_cast<uint64_t>(some.params)),
-                     some.state_size ? grouped(static_cast<uint64_t>(*some.state_size)) : "grows", out.residual,
-                     gate.empty() ? "–" : gate};
+      out.network = network_of(group, rows_.runs[runs.front()].result);
     }
     if (const auto rate = better_rate(group, place, runs, values)) out.footnotes.push_back(*rate);
     std::vector<double> means;
@@ -341,6 +345,28 @@ class Filler {
 
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol) {
   return Filler(rows, claims, scale, protocol).make();
+}
+
+ResultsTable other_networks(const Rows& rows, const Claims& claims, const Scale& scale) {
+  const auto keys = claims.task_keys.find(1);
+  std::map<std::pair<int, std::string>, std::pair<size_t, ResultRow>> most;
+  for (const Group& group : rows.groups) {
+    if (contains(paper_models(), group.model()) || group.value("task.number") != "1" ||
+        !of_scale(rows, group, scale, {}) || !meets(group.config, scale.results, {}) ||
+        (keys != claims.task_keys.end() && !meets(group.config, keys->second, {})))
+      continue;
+    const auto runs = static_cast<size_t>(std::count_if(group.averaged.begin(), group.averaged.end(),
+                                                        [&](size_t run) { return !is_choice(rows, claims, run); }));
+    auto& [best, row] = most[{model_rank(group.model()), group.model()}];
+    if (runs <= best) continue;
+    best = runs;
+    row.name = model_title(group.model());
+    row.cells[{1, ResultColumn::corrected}].network = network_of(group, rows.runs[group.averaged.front()].result);
+  }
+  ResultsTable out;
+  for (auto& [model, one] : most)
+    if (one.first > 0) out.push_back(std::move(one.second));
+  return out;
 }
 
 }  // namespace sb

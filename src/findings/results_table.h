@@ -64,4 +64,7 @@ using ProtocolLabel = std::function<std::string(const ConfigMap& config)>;
 // learning rates and residuals.
 ResultsTable results_table(const Rows& rows, const Claims& claims, const Scale& scale, const ProtocolLabel& protocol);
 
+// Rows with the networks of the other models that were run on task 1 at the scale; of each, the network with most runs.
+ResultsTable other_networks(const Rows& rows, const Claims& claims, const Scale& scale);
+
 }  // namespace sb
