@@ -110,7 +110,7 @@ bool is_untuned(const Rows& rows, const Claims& claims, const Scale& scale, cons
   if (f.a.swept && (c.b.empty() || f.b.swept)) return false;
   if (scale.untuned) return true;
   if (!f.found) return false;
-  if (!c.kind.empty()) return scale.name == claims.choice_scale;
+  if (!c.kind.empty()) return !claims.choice_scale.empty();
   const auto tuned = tuned_models(rows, claims);
   for (const Arm* arm : {&c.a, &c.b})
     for (const ArmModel& model : *arm)

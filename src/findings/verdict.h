@@ -74,7 +74,7 @@ struct ComparisonVerdict {
   bool too_close = false;         // not even 1,000 grammars would decide
   std::vector<std::string> weak;  // of a comparison that its interval leaves open: models below the n-gram, and where
   bool held = true;               // false: the verdict does not survive Holm's correction, and is in no count
-  bool untuned = false;           // learning rates were not chosen on its task at its scale; false for what is counted
+  bool untuned = false;           // learning rates were not chosen on its kind of task; false for what is counted
   std::vector<std::string> open;  // titles of models whose settings might still change the verdict
   Verdict as_run = Verdict::undecided;  // the verdict that they withhold
   std::optional<PaperEffect> paper;     // only at the paper's scale

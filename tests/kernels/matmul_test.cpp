@@ -75,6 +75,12 @@ TEST(Matmul, BytesDoNotDependOnThreads) {
       }
     }
   }
+  // Products too small for a float are zeros of their own sign.
+  const Tensor tiny = at::full({96, 2048}, 1e-30F), against = at::full({2048, 96}, -1e-30F);
+  for (const int threads : {1, 4, 16}) {
+    at::set_num_threads(threads);
+    EXPECT_TRUE(at::signbit(cpu::multiplied(tiny, against)).all().item<bool>()) << threads << " threads";
+  }
   at::set_num_threads(before);
 }
 

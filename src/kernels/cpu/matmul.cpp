@@ -26,7 +26,8 @@ constexpr int64_t kDepth = 384;
 constexpr int64_t kBlockTiles = 96 / kTileRows;  // rows of tiles whose part of A stays in the second cache
 constexpr int64_t kManyTiles = 128;              // rows of tiles, of which every thread can have several
 constexpr int64_t kOneThread = 1 << 17;          // multiplications below which waking threads costs more than they save
-constexpr int64_t kSmallResult = 1 << 13;        // elements of C per thread below which every slice has a C of its own
+constexpr int64_t kSmallResult = 1 << 13;        // elements of C per thread below which every slice has a C of its own,
+constexpr int64_t kPartElements = 1 << 22;       // if all of them have at most so many
 
 int64_t rounded_up(int64_t n, int64_t step) {
   return (n + step - 1) / step * step;
@@ -192,8 +193,9 @@ struct Product {
     });
     for_each_task(M, [&](int64_t i) {
       T* const to = c + i * ldc;
-      if (!add) bias ? std::copy_n(bias, N, to) : std::fill_n(to, N, T(0));
-      for (int64_t s = 0; s < slices.count; ++s) {
+      const bool empty = !add && !bias;
+      if (!add) std::copy_n(empty ? parts + i * N : bias, N, to);
+      for (int64_t s = empty ? 1 : 0; s < slices.count; ++s) {
         const T* const part = parts + (s * M + i) * N;
         for (int64_t j = 0; j < N; ++j) to[j] += part[j];
       }
@@ -241,7 +243,9 @@ struct Product {
   void run() const {
     if (M * N * slices.K <= kOneThread) return alone();
     const int64_t threads = thread_count();
-    if (M * N <= threads * kSmallResult && slices.count >= std::max<int64_t>(4, threads / 2)) return by_depth();
+    if (M * N <= threads * kSmallResult && M * N * slices.count <= kPartElements &&
+        slices.count >= std::max<int64_t>(4, threads / 2))
+      return by_depth();
     if (row_tiles() >= kManyTiles && a.column == 1) return by_rows();
     by_slices();
   }
