@@ -180,6 +180,20 @@ std::pair<Tensor, Tensor> rotated_keys(const Tensor& key, const Tensor& query, c
   const auto out = kernels::run(op::RotatedKeys{}, {key, query, key_bias, query_bias, angle});
   return {out[0], out[1]};
 }
+Tensor own_write(const Tensor& read, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& here,
+                 const Tensor& skip, double scale) {
+  const char* where = "own_write";
+  kernels::check_shape(where, "v", v, {-1, -1, -1, -1});
+  const int64_t B = v.size(0), T = v.size(1), H = v.size(2);
+  kernels::check_shape(where, "read", read, {B, T, H, v.size(3)});
+  kernels::check_shape(where, "q", q, {B, T, H, -1});
+  kernels::check_shape(where, "k", k, {B, T, H, q.size(3)});
+  kernels::check_shape(where, "here", here, {B, T, H});
+  if (skip.defined()) kernels::check_shape(where, "skip", skip, {H});
+  kernels::check_alike(where, v, {read, q, k});
+  kernels::check_alike(where, v, {here, skip}, /*float32_too=*/true);
+  return kernels::run(op::OwnWrite{scale}, {read, q, k, v, here, skip})[0];
+}
 Tensor rotate_pairs(const Tensor& x, const Tensor& theta) {
   const int64_t pairs = theta.size(-1), rest = x.size(-1) - 2 * pairs;
   const auto turned = x.narrow(-1, 0, 2 * pairs).unflatten(-1, {pairs, 2});

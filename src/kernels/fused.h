@@ -70,6 +70,10 @@ Mamba3Keys mamba3_keys(const Mamba3Projections& x, const at::Tensor& turn, const
 std::pair<at::Tensor, at::Tensor> rotated_keys(const at::Tensor& key, const at::Tensor& query,
                                                const at::Tensor& key_bias, const at::Tensor& query_bias,
                                                const at::Tensor& angle);
+// read + (scale here (q . k) + skip) v: a reading of the frames before and what the frame itself writes. read, v
+// [B,T,H,V]; q, k [B,T,H,K]; here [B,T,H]; skip [H] or undefined.
+at::Tensor own_write(const at::Tensor& read, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const at::Tensor& here, const at::Tensor& skip, double scale);
 // Rotates the pairs (2j, 2j + 1) of the last axis of x [...,N] by the angles theta [...,n], j < n <= N/2.
 at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& theta);
 

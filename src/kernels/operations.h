@@ -74,6 +74,9 @@ struct Rwkv7Read {  // o, r, k, v, bonus, gain, bias, gate -> y
 struct Hgrn2Keys {};    // query, forget -> q, k, g
 struct MlstmRead {};    // read, m, gain, gate? -> y
 struct Mamba3Gates {};  // dt, rate, trap, bias -> step, decay, here, before
+struct OwnWrite {       // read, q, k, v, here, skip? -> read + (scale here (q . k) + skip) v
+  double scale;
+};
 struct RotatedKeys {};  // key, query, key_bias, query_bias, angle -> k, q
 struct Mamba3Keys {};   // key, query, key_gain, query_gain, key_bias, query_bias, turn, step, angle? -> k, q, angle
 struct RowNorm {        // x, gain?, gate? -> y

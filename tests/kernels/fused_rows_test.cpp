@@ -178,6 +178,25 @@ TEST_F(FusedRows, KeysOfMamba3EqualTheirFormulas) {
       in, 1e-5);
 }
 
+TEST_F(FusedRows, OwnWriteEqualsItsFormula) {
+  const int64_t B = 2, T = 70, H = 3;
+  for (const auto& [K, V] : {std::pair{16, 8}, {7, 33}, {128, 64}}) {
+    const Tensors in{noise({B, T, H, V}, 1),      noise({B, T, H, K}, 2), noise({B, T, H, K}, 3),
+                     noise({B, T, 2 * H * V}, 4), noise({B, T, H}, 5),    noise({H}, 6)};
+    const auto values = [&](const Tensors& x) { return x[3].narrow(2, 0, H * V).unflatten(2, {H, V}); };
+    const auto formula = [&](const Tensors& x, const Tensor& skip) {
+      return x[0] + (.5 * x[4] * (x[1] * x[2]).sum(-1) + skip).unsqueeze(-1) * values(x);
+    };
+    expect_fused(
+        c10::str(K, " keys"), [&](const Tensors& x) { return own_write(x[0], x[1], x[2], values(x), x[4], x[5], .5); },
+        [&](const Tensors& x) { return formula(x, x[5]); }, in);
+    expect_fused(
+        c10::str(K, " keys, no skip"),
+        [&](const Tensors& x) { return own_write(x[0], x[1], x[2], values(x), x[4], {}, .5); },
+        [&](const Tensors& x) { return formula(x, at::zeros({})); }, {in.begin(), in.end() - 1});
+  }
+}
+
 TEST_F(FusedRows, RotatedKeysEqualTheirAtenForm) {
   for (const int64_t A : {0, 3, 8}) {
     const int64_t B = 2, T = 150, H = 3, N = 16;

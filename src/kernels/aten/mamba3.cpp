@@ -32,6 +32,15 @@ kernels::Tensors mamba3_keys(const op::Mamba3Keys&, const kernels::Tensors& in, 
   return {k.to(in[0].scalar_type()), q.to(in[1].scalar_type()), last};
 }
 
+// read, q, k, v, here, skip?
+kernels::Tensors own_write(const op::OwnWrite& op, const kernels::Tensors& in, kernels::Tensors*) {
+  const at::Tensor &v = in[3], &skip = in[5];
+  const auto type = v.scalar_type();
+  const at::Tensor own = (in[1] * in[2]).sum(-1, true) * in[4].unsqueeze(-1) * op.scale;
+  const at::Tensor out = (in[0] + own * v).to(type);
+  return {skip.defined() ? (out + skip.unsqueeze(-1) * v).to(type) : out};
+}
+
 // key, query, key_bias, query_bias, angle -> k, q
 kernels::Tensors rotated_keys(const op::RotatedKeys&, const kernels::Tensors& in, kernels::Tensors*) {
   return {rotate_pairs(in[0].unsqueeze(2) + in[2], in[4]), rotate_pairs(in[1].unsqueeze(2) + in[3], in[4])};

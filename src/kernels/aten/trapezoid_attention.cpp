@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "kernels/fused.h"
 #include "kernels/operations.h"
 #include "kernels/recurrence.h"
 
@@ -15,7 +16,6 @@ kernels::Tensors trapezoid_attention(const op::TrapezoidAttention& op, const ker
                &state = in[7];
   const int64_t T = q.size(1);
   if (T == 0) return {at::zeros_like(v), state};
-  const auto type = v.scalar_type();
   const auto shifted = [&](const Tensor& x, const Tensor& last) {
     const Tensor first = last.defined() ? last.unsqueeze(1).to(x.scalar_type()) : at::zeros_like(x.narrow(1, 0, 1));
     return at::cat({first, x.narrow(1, 0, T - 1)}, 1);
@@ -24,10 +24,8 @@ kernels::Tensors trapezoid_attention(const op::TrapezoidAttention& op, const ker
   const Tensor weight = g.exp() * (shifted(here, Tensor()) + before);
   const OutAndState read =
       sb::decayed_attention(q, shifted(k, in[8]), sb::scale_heads(shifted(v, in[9]), weight), g, op.scale, state);
-  const Tensor own = (q * k).sum(-1, true) * here.unsqueeze(-1) * op.scale;
   const Tensor written = (here.select(1, T - 1).unsqueeze(-1) * k.select(1, T - 1)).unsqueeze(-1);
-  const Tensor out = (read.out + own * v).to(type);
-  return {skip.defined() ? (out + skip.unsqueeze(-1) * v).to(type) : out,
+  return {sb::own_write(read.out, q, k, v, here, skip, op.scale),
           read.state + written * v.select(1, T - 1).unsqueeze(-2)};
 }
 
