@@ -249,9 +249,8 @@ std::string marks_text(bool exploratory, bool untuned) {
     out +=
         "\n*Untuned*: the learning rate of a model was not chosen by accuracy on valid, on this kind of task at this "
         "scale or, for larger scales, at `small`; this favours models for which it was. At another rate, or after "
-        "longer training, differences can change by 10 points "
-        "and more. A difference of "
-        "accuracies is decided only if 20 points would not change the verdict.\n";
+        "longer training, differences can change by 10 points and more. A difference of accuracies is decided only "
+        "if 20 points would not change the verdict.\n";
   return out;
 }
 

@@ -179,8 +179,7 @@ std::string verdict_text(const Experiment& experiment, const std::vector<ClaimVe
       }))
     out +=
         "\nuntuned: the learning rate of a model was not chosen by accuracy on valid, which favours models for which "
-        "it "
-        "was\n";
+        "it was\n";
   // Diverged and collapsed runs are named by the comparisons that they belong to.
   out += "\n" + counts_of(rows) + "\n";
   for (const auto& line : absent_runs(rows, 3)) out += one_line(line) + "\n";
