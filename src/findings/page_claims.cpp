@@ -217,13 +217,14 @@ std::string measured_table(const std::vector<ClaimVerdict>& verdicts) {
   std::vector<std::string> below, ceilings;
   bool exploratory = false, untuned = false, isolated = false;
   for (const auto& verdict : verdicts)
-    for (const auto& stratum : verdict.scales)
+    for (const auto& stratum : verdict.scales) {
+      bool any = false;
       for (const auto& one : stratum.comparisons) {
         const Comparison& c = *one.comparison;
         if (one.effect.n == 0 || stratum.scale->name == "quick") continue;
         const auto weak = below_n_gram(one);
         for (const auto& line : weak) say(below, formatted("{}: {}.", where_text(stratum, one), line));
-        if (const std::string line = ceilings_text(stratum); !line.empty()) say(ceilings, cell(line));
+        any = true;
         isolated |= one.isolates();
         rows += formatted("| {} | {}, {} | {} | {} | {} | {} | {}{} |\n", cell(c.name()), where_text(stratum, one),
                           evidence_text(one), first_figure(one), second_figure(one), effect_on_each(one),
@@ -232,6 +233,8 @@ std::string measured_table(const std::vector<ClaimVerdict>& verdicts) {
         exploratory |= stratum.exploratory;
         untuned |= stratum.untuned;
       }
+      if (const std::string line = any ? ceilings_text(stratum) : ""; !line.empty()) say(ceilings, cell(line));
+    }
   if (rows.empty()) return "";
   return "| comparison | runs | a | b | a − b | 95 % interval | verdict |\n"
          "|---|---|---:|---:|---:|---:|---|\n" +
